@@ -1,0 +1,47 @@
+/*
+ * base/arena.h — memory by lifetime: allocate many times, release once.
+ *
+ * Blocks grow geometrically; reset keeps the first block. Not thread-safe: one owner at a time.
+ * Under ASan a reset poisons what it released, so that a late use is caught.
+ */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+struct arena_block;
+struct arena_hook;
+
+/* Embedded in its owner; zero bytes is not a valid arena, call arena_init. */
+struct arena {
+    struct arena_block *head;   /* newest block first */
+    struct arena_hook *hooks;   /* run newest first at reset and fini */
+    uint8_t *next, *end;        /* free part of the newest block */
+    size_t used_bytes;          /* handed out since the last reset */
+    size_t held_bytes;          /* taken from malloc */
+    size_t limit_bytes;         /* for arena_try_alloc; 0 = no limit */
+    size_t first_block_bytes;
+};
+
+void arena_init(struct arena *a, size_t first_block_bytes);
+void arena_fini(struct arena *a); /* runs hooks, frees everything; a zeroed arena is fine */
+/* Runs hooks newest first, keeps the first block, gives the rest back. */
+void arena_reset(struct arena *a);
+
+/* 16-byte aligned, not zeroed. Never NULL: aborts when the system is truly out of memory.
+ * For sizes that a client chooses use arena_try_alloc: ST_NO_MEMORY over limit_bytes. */
+void *arena_alloc(struct arena *a, size_t size);
+void *arena_zalloc(struct arena *a, size_t size);
+NODISCARD status arena_try_alloc(struct arena *a, size_t size, void **out);
+/* Copies; the result lives as long as the arena. arena_strdup adds a NUL behind the bytes. */
+bytes arena_copy(struct arena *a, bytes src);
+char *arena_strdup(struct arena *a, bytes src);
+char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* FN(ARG) runs at reset and fini: for what the arena does not own itself. */
+void arena_on_reset(struct arena *a, void (*fn)(void *), void *arg);
+
+#define ARENA_NEW(a, type) ((type *)arena_zalloc((a), sizeof(type)))
+#define ARENA_ARRAY(a, type, count) ((type *)arena_zalloc((a), sizeof(type) * (count)))
+
+#endif

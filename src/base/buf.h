@@ -1,0 +1,48 @@
+/*
+ * base/buf.h — two buffers.
+ *
+ * struct buf:  an immutable, reference-counted block: a Raft entry is one, shared by log, network
+ *              and apply. Counting is atomic; contents never change after buf_new's caller filled it.
+ * struct obuf: a growing output buffer with one owner (a connection's replies, a record under way).
+ */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+struct buf {
+    _Atomic uint32_t refs;
+    uint32_t size;
+    uint8_t data[];
+};
+
+struct buf *buf_new(size_t size);  /* one reference, contents undefined */
+struct buf *buf_copy(bytes src);
+struct buf *buf_ref(struct buf *b);
+void buf_unref(struct buf *b);     /* NULL is fine */
+static inline bytes buf_bytes(const struct buf *b)
+{
+    return bytes_make(b->data, b->size);
+}
+
+struct obuf {
+    uint8_t *data;
+    size_t size, capacity;
+};
+
+void obuf_init(struct obuf *o);
+void obuf_fini(struct obuf *o);
+void obuf_reset(struct obuf *o);                 /* keeps the memory */
+void obuf_shrink(struct obuf *o, size_t keep);   /* frees capacity above KEEP if empty */
+uint8_t *obuf_reserve(struct obuf *o, size_t n); /* room for N more bytes; does not advance size */
+void obuf_put(struct obuf *o, const void *src, size_t n);
+void obuf_consume(struct obuf *o, size_t n);     /* drop N bytes from the front */
+/* Integers in network order (pgwire). */
+void obuf_u8(struct obuf *o, uint8_t v);
+void obuf_be16(struct obuf *o, uint16_t v);
+void obuf_be32(struct obuf *o, uint32_t v);
+void obuf_be64(struct obuf *o, uint64_t v);
+void obuf_patch_be32(struct obuf *o, size_t at, uint32_t v);
+
+#endif

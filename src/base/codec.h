@@ -1,0 +1,42 @@
+/*
+ * base/codec.h — little-endian, length-checked encoding for log records, commands and rows.
+ *
+ * A reader latches the first violation: after it every get returns zero or empty, and
+ * codec_finish tells. So a decoder reads all its fields and checks once.
+ */
+#ifndef BASE_CODEC_H
+#define BASE_CODEC_H
+
+#include "base/buf.h"
+
+struct reader {
+    const uint8_t *next, *end;
+    bool bad;
+};
+
+struct reader reader_make(bytes src);
+uint8_t get_u8(struct reader *r);
+uint16_t get_u16(struct reader *r);
+uint32_t get_u32(struct reader *r);
+uint64_t get_u64(struct reader *r);
+uint64_t get_varint(struct reader *r);   /* LEB128, at most 10 bytes */
+int64_t get_zigzag(struct reader *r);
+bytes get_raw(struct reader *r, size_t n);
+bytes get_bytes(struct reader *r);       /* varint length, then that many bytes; borrowed */
+/* ST_OK if nothing was violated and all input is used, else ST_CORRUPT. */
+NODISCARD status codec_finish(const struct reader *r);
+
+void put_u8(struct obuf *o, uint8_t v);
+void put_u16(struct obuf *o, uint16_t v);
+void put_u32(struct obuf *o, uint32_t v);
+void put_u64(struct obuf *o, uint64_t v);
+void put_varint(struct obuf *o, uint64_t v);
+void put_zigzag(struct obuf *o, int64_t v);
+void put_bytes(struct obuf *o, bytes v); /* varint length + bytes */
+
+static inline void store_be32(uint8_t *p, uint32_t v) { v = __builtin_bswap32(v); memcpy(p, &v, 4); }
+static inline void store_be64(uint8_t *p, uint64_t v) { v = __builtin_bswap64(v); memcpy(p, &v, 8); }
+static inline uint32_t load_be32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return __builtin_bswap32(v); }
+static inline uint64_t load_be64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return __builtin_bswap64(v); }
+
+#endif
