@@ -1,0 +1,93 @@
+/*
+ * raft/log.h — one log stream: the durable, ordered records of all groups of a reactor.
+ *
+ * Records are collected into a batch; a batch is one vectored write and one data sync; a few
+ * batches may be in flight. "Stored" is reported on the loop, in order, one call per batch.
+ * Segments are zero-filled and recycled; a checksum is seeded with stream, segment number and reuse
+ * generation; every batch header carries the offset known durable when it was written. At open,
+ * bad bytes below the highest such offset are damage (ST_CORRUPT, nothing is changed); everything
+ * from the first bad byte above it is cut, also later records that happen to be whole.
+ *
+ * A failed write or sync is latched for ever: on_failed is called once, nothing is stored any more,
+ * and the owner stops the process. ENOSPC before anything of a batch was written is ST_DISK_FULL
+ * from raft_log_append for later batches and heals when space returns.
+ */
+#ifndef RAFT_LOG_H
+#define RAFT_LOG_H
+
+#include "base/env.h"
+#include "base/err.h"
+#include "base/histogram.h"
+#include "base/mailbox.h"
+#include "raft/raft.h"
+
+struct raft_log;
+
+struct raft_log_options {
+    const char *dir;             /* of this stream; made when missing */
+    uint64_t cluster_id, store_id;
+    uint32_t stream;
+    uint64_t segment_bytes;
+    uint64_t batch_bytes;        /* close a batch above it */
+    uint32_t batch_entries;
+    uint64_t group_wait_us;      /* let a batch wait this long for more; 0 = never */
+    uint64_t sync_delay_us;      /* measurement only: added to each sync */
+    bool keep_all;               /* test setting: cut nothing */
+};
+
+/* What recovery hands over, oldest first. Later records win over earlier ones: an entry replaces
+ * entries of its group with the same or a higher index. */
+struct raft_log_recovery {
+    void *arg;
+    void (*on_hard_state)(void *arg, uint64_t group, struct raft_hard_state hs);
+    /* ENTRY is borrowed; take a reference of its data to keep it. */
+    status (*on_entry)(void *arg, uint64_t group, const struct raft_entry *entry);
+    /* Entries of GROUP up to INDEX were no longer needed when the log was last written. */
+    void (*on_cut)(void *arg, uint64_t group, uint64_t index);
+};
+
+/* Recovers, repairs the tail and leaves the log ready for raft_log_start. Blocking; at start-up.
+ * ST_CORRUPT: damage below the durable offset; ERR names segment and offset. ST_INVALID: the
+ * directory belongs to another cluster, store or format. */
+NODISCARD status raft_log_open(struct env *env, const struct raft_log_options *options,
+                               const struct raft_log_recovery *recovery, struct raft_log **out, struct err *err);
+
+struct raft_log_events {
+    void *arg;
+    /* Every record handed over before the call raft_log_submit that returned TICKET is durable. */
+    void (*on_stored)(void *arg, uint64_t ticket);
+    void (*on_failed)(void *arg, status st); /* latched; once */
+};
+/* Starts the log thread; events arrive through MAILBOX on its loop. */
+void raft_log_start(struct raft_log *log, struct mailbox *mailbox, const struct raft_log_events *events);
+/* Writes what is pending, stops the thread, closes. NULL is fine. */
+void raft_log_close(struct raft_log *log);
+
+/* Loop thread. Adds records to the open batch; takes references of entry data. ST_DISK_FULL:
+ * nothing was added. */
+NODISCARD status raft_log_append(struct raft_log *log, uint64_t group, const struct raft_entry *entries, size_t count);
+NODISCARD status raft_log_hard_state(struct raft_log *log, uint64_t group, struct raft_hard_state hs);
+/* Closes the open batch and hands it to the log thread (or lets it wait group_wait_us). Returns the
+ * batch's ticket, 0 when there was nothing to write. Tickets ascend by one. */
+uint64_t raft_log_submit(struct raft_log *log);
+/* GROUP needs nothing up to INDEX any more. Segments that nobody needs are recycled, unless
+ * keep_all. What pins the oldest segment: raft_log_oldest. */
+void raft_log_cut(struct raft_log *log, uint64_t group, uint64_t index);
+/* The group whose need is the oldest, and the bytes from there to the end; for a forced flush. */
+void raft_log_oldest(const struct raft_log *log, uint64_t *group, uint64_t *held_bytes);
+
+struct raft_log_stats {
+    uint64_t batches, entries, bytes, syncs, writes, segments, segments_recycled;
+    uint64_t wakeups; /* of the log thread */
+    /* microseconds, but batch_entries in entries */
+    struct histogram group_wait, queued_wait, write, sync, batch, batch_entries;
+};
+/* A copy for views and metrics; loop thread. */
+void raft_log_stats(const struct raft_log *log, struct raft_log_stats *out);
+
+/* Offline, for `metadb log dump` and `check`: reads without changing anything. FN gets one line
+ * per record. ST_CORRUPT as raft_log_open. */
+NODISCARD status raft_log_inspect(struct env *env, const char *dir, void (*fn)(void *arg, const char *line), void *arg,
+                                  struct err *err);
+
+#endif
