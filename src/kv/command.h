@@ -1,0 +1,55 @@
+/*
+ * kv/command.h — what a Raft entry of a shard carries.
+ *
+ *   version(1) kind(1) stamp(8) snapshot(8) origin: incarnation(8) sequence(8) time(8) | body
+ *
+ * OPS: operations that succeed or fail together. TXN: a write set. ITEMS: quota and index items of
+ * another shard's queue. ACK: items delivered. TICK: moves log time. Decoding never trusts.
+ */
+#ifndef KV_COMMAND_H
+#define KV_COMMAND_H
+
+#include "kv/txn.h"
+
+enum kv_command_kind { KV_CMD_OPS = 1, KV_CMD_TXN, KV_CMD_ITEMS, KV_CMD_ACK, KV_CMD_TICK };
+
+struct kv_origin {
+    uint64_t incarnation, sequence;
+    int64_t time_us;
+};
+struct kv_command {
+    enum kv_command_kind kind;
+    hlc_ts stamp;          /* set by the leader just before it proposes: kv_command_stamp */
+    hlc_ts snapshot;       /* TXN; refused when more than LIMIT_TXN_MS older than the stamp */
+    struct kv_origin origin;
+    bytes body;
+};
+
+/* OUT: header and body. */
+void kv_command_ops(struct obuf *out, const struct kv_op *const *ops, unsigned count, struct kv_origin origin);
+void kv_command_txn(struct obuf *out, const struct kv_txn *t, hlc_ts snapshot, struct kv_origin origin);
+/* RECORDS: stamped queue records of shard SOURCE, see aux.h. */
+struct kv_queue_record {
+    hlc_ts ts;
+    bytes items;
+};
+void kv_command_items(struct obuf *out, uint64_t source, const struct kv_queue_record *records, unsigned count, struct kv_origin origin);
+void kv_command_ack(struct obuf *out, hlc_ts up_to, struct kv_origin origin);
+void kv_command_tick(struct obuf *out);
+void kv_command_stamp(void *encoded, hlc_ts stamp); /* patches the header in place */
+
+NODISCARD status kv_command_decode(bytes in, struct kv_command *out);
+
+/* Applies one committed entry to STATE: begin, run, publish, end. The answer of the statement (also an
+ * error such as 23505) is in RES and ERR with the return value ST_OK; the state has then taken the
+ * entry. ST_COLD: nothing changed; prefetch *cold_key, apply again. ST_CORRUPT: fence the shard. A is reset by
+ * the caller. `outcome` tells what to answer. Deterministic. */
+struct kv_applied {
+    status outcome;
+    struct kv_result result;
+    struct err err;
+    bytes cold_key;
+};
+NODISCARD status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command, struct arena *a, struct kv_applied *out);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * kv/read.h — one reading operation of the catalogue, bound, executed page by page.
+ *
+ * A position is a key, never an iterator: between pages nothing is held, and a page can run on the
+ * reactor (KV_TIER_CACHE) and continue on a pool thread (KV_TIER_ANY) where it met a cold block.
+ */
+#ifndef KV_READ_H
+#define KV_READ_H
+
+#include "kv/txn.h"
+
+enum kv_read_kind {
+    KV_READ_POINTS,    /* keys, in the given order; absent ones give no row */
+    KV_READ_RANGE,     /* encoded [lower, upper), forwards or backwards */
+    KV_READ_COUNT,     /* the same, one row with the count in col[0] */
+    KV_READ_RESOLVE,   /* path below pid: the entry, with its own attributes; no row if absent */
+    KV_READ_LIST_ATTR, /* entries of pid after a name, with directories' and links' own attributes */
+    KV_READ_USAGE,     /* one row: files, directories, bytes, as_of in col[0..3] */
+    KV_READ_NOTHING,   /* a comparison with NULL: no rows; a count is 0 */
+};
+
+struct kv_read {
+    enum kv_read_kind kind;
+    enum kv_table table;
+    uint32_t ns;
+    const bytes *points;
+    unsigned point_count;
+    bytes lower, upper;
+    bool backwards;
+    bool count; /* KV_READ_POINTS: give the count instead of rows */
+    const struct kv_filter *filters;
+    unsigned filter_count;
+    int64_t limit;      /* rows in all, -1 = no limit */
+    int64_t pid;        /* RESOLVE, LIST_ATTR, USAGE */
+    bytes path, after;
+    bool for_update;    /* the caller locks the rows it got (KV_OP_LOCK) */
+};
+
+/* Where a read stands. Zero at the start. `last` is in the arena given to kv_read_page. */
+struct kv_read_pos {
+    bytes last;         /* key delivered last */
+    int64_t delivered;  /* rows given out */
+    int64_t counted;
+    unsigned point;
+    uint64_t skipped;   /* tombstones passed over, for EXPLAIN and the density statistics */
+    bool done;
+    void *inner;        /* state of RESOLVE and USAGE */
+};
+
+/* Gives up to MAX_ROWS rows or about MAX_BYTES to ON_ROW (rows borrowed during the call; false stops
+ * after this row). ST_OK: the page is full, more may follow. ST_END: finished. ST_COLD: continue on
+ * a pool thread with the same POS. Errors with err filled. Rows own nothing; POS lives in A. */
+NODISCARD status kv_read_page(struct kv_txn *view, const struct kv_read *r, struct kv_read_pos *pos, struct arena *a,
+                              unsigned max_rows, size_t max_bytes, bool (*on_row)(void *arg, const struct kv_row *row),
+                              void *arg, struct err *err);
+
+#endif
