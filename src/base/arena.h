@@ -15,12 +15,12 @@ struct arena_hook;
 
 /* Embedded in its owner; zero bytes is not a valid arena, call arena_init. */
 struct arena {
-    struct arena_block *head;   /* newest block first */
-    struct arena_hook *hooks;   /* run newest first at reset and fini */
-    uint8_t *next, *end;        /* free part of the newest block */
-    size_t used_bytes;          /* handed out since the last reset */
-    size_t held_bytes;          /* taken from malloc */
-    size_t limit_bytes;         /* for arena_try_alloc; 0 = no limit */
+    struct arena_block *head; /* newest block first */
+    struct arena_hook *hooks; /* run newest first at reset and fini */
+    uint8_t *next, *end;      /* free part of the newest block */
+    size_t used_bytes;        /* handed out since the last reset */
+    size_t held_bytes;        /* taken from malloc */
+    size_t limit_bytes;       /* for arena_try_alloc; 0 = no limit */
     size_t first_block_bytes;
 };
 

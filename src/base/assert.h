@@ -12,15 +12,15 @@
 
 NORETURN void assert_failed(const char *expr, const char *file, int line, const char *what);
 
-#define ASSERT(cond)                                                                              \
-    do {                                                                                          \
-        if (UNLIKELY(!(cond)))                                                                    \
-            assert_failed(#cond, __FILE__, __LINE__, "");                                         \
+#define ASSERT(cond)                                                                               \
+    do {                                                                                           \
+        if (UNLIKELY(!(cond)))                                                                     \
+            assert_failed(#cond, __FILE__, __LINE__, "");                                          \
     } while (0)
-#define ASSERT_INV(id, cond)                                                                      \
-    do {                                                                                          \
-        if (UNLIKELY(!(cond)))                                                                    \
-            assert_failed(#cond, __FILE__, __LINE__, id);                                         \
+#define ASSERT_INV(id, cond)                                                                       \
+    do {                                                                                           \
+        if (UNLIKELY(!(cond)))                                                                     \
+            assert_failed(#cond, __FILE__, __LINE__, id);                                          \
     } while (0)
 #ifdef METADB_SLOW_CHECKS
 #define ASSERT_SLOW(cond) ASSERT(cond)

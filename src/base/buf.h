@@ -17,10 +17,10 @@ struct buf {
     uint8_t data[];
 };
 
-struct buf *buf_new(size_t size);  /* one reference, contents undefined */
+struct buf *buf_new(size_t size); /* one reference, contents undefined */
 struct buf *buf_copy(bytes src);
 struct buf *buf_ref(struct buf *b);
-void buf_unref(struct buf *b);     /* NULL is fine */
+void buf_unref(struct buf *b); /* NULL is fine */
 static inline bytes buf_bytes(const struct buf *b)
 {
     return bytes_make(b->data, b->size);
@@ -37,7 +37,7 @@ void obuf_reset(struct obuf *o);                 /* keeps the memory */
 void obuf_shrink(struct obuf *o, size_t keep);   /* frees capacity above KEEP if empty */
 uint8_t *obuf_reserve(struct obuf *o, size_t n); /* room for N more bytes; does not advance size */
 void obuf_put(struct obuf *o, const void *src, size_t n);
-void obuf_consume(struct obuf *o, size_t n);     /* drop N bytes from the front */
+void obuf_consume(struct obuf *o, size_t n); /* drop N bytes from the front */
 /* Integers in network order (pgwire). */
 void obuf_u8(struct obuf *o, uint8_t v);
 void obuf_be16(struct obuf *o, uint16_t v);

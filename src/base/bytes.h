@@ -42,7 +42,8 @@ static inline bool bytes_eq(bytes a, bytes b)
 }
 static inline bool bytes_has_prefix(bytes a, bytes prefix)
 {
-    return a.size >= prefix.size && (prefix.size == 0 || memcmp(a.data, prefix.data, prefix.size) == 0);
+    return a.size >= prefix.size &&
+           (prefix.size == 0 || memcmp(a.data, prefix.data, prefix.size) == 0);
 }
 
 #endif

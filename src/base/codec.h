@@ -19,10 +19,10 @@ uint8_t get_u8(struct reader *r);
 uint16_t get_u16(struct reader *r);
 uint32_t get_u32(struct reader *r);
 uint64_t get_u64(struct reader *r);
-uint64_t get_varint(struct reader *r);   /* LEB128, at most 10 bytes */
+uint64_t get_varint(struct reader *r); /* LEB128, at most 10 bytes */
 int64_t get_zigzag(struct reader *r);
 bytes get_raw(struct reader *r, size_t n);
-bytes get_bytes(struct reader *r);       /* varint length, then that many bytes; borrowed */
+bytes get_bytes(struct reader *r); /* varint length, then that many bytes; borrowed */
 /* ST_OK if nothing was violated and all input is used, else ST_CORRUPT. */
 NODISCARD status codec_finish(const struct reader *r);
 
@@ -34,9 +34,27 @@ void put_varint(struct obuf *o, uint64_t v);
 void put_zigzag(struct obuf *o, int64_t v);
 void put_bytes(struct obuf *o, bytes v); /* varint length + bytes */
 
-static inline void store_be32(uint8_t *p, uint32_t v) { v = __builtin_bswap32(v); memcpy(p, &v, 4); }
-static inline void store_be64(uint8_t *p, uint64_t v) { v = __builtin_bswap64(v); memcpy(p, &v, 8); }
-static inline uint32_t load_be32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return __builtin_bswap32(v); }
-static inline uint64_t load_be64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return __builtin_bswap64(v); }
+static inline void store_be32(uint8_t *p, uint32_t v)
+{
+    v = __builtin_bswap32(v);
+    memcpy(p, &v, 4);
+}
+static inline void store_be64(uint8_t *p, uint64_t v)
+{
+    v = __builtin_bswap64(v);
+    memcpy(p, &v, 8);
+}
+static inline uint32_t load_be32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return __builtin_bswap32(v);
+}
+static inline uint64_t load_be64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return __builtin_bswap64(v);
+}
 
 #endif

@@ -12,14 +12,21 @@
 #include "base/err.h"
 #include <stdbool.h>
 
-enum config_type { CONFIG_BOOL, CONFIG_INT, CONFIG_SIZE, CONFIG_TIME_US, CONFIG_STRING, CONFIG_ENUM };
+enum config_type {
+    CONFIG_BOOL,
+    CONFIG_INT,
+    CONFIG_SIZE,
+    CONFIG_TIME_US,
+    CONFIG_STRING,
+    CONFIG_ENUM
+};
 
 struct config_setting {
     const char *name;
     enum config_type type;
-    const char *def;        /* as text, in the same syntax */
-    int64_t min, max;       /* of numbers; both 0 = no bounds */
-    const char *choices;    /* CONFIG_ENUM: "a|b|c" */
+    const char *def;     /* as text, in the same syntax */
+    int64_t min, max;    /* of numbers; both 0 = no bounds */
+    const char *choices; /* CONFIG_ENUM: "a|b|c" */
     const char *help;
 };
 
@@ -31,11 +38,13 @@ NODISCARD status config_load_environment(struct config *c, struct err *err);
 /* NAME=VALUE or NAME with a following VALUE; see main.c for flag syntax. */
 NODISCARD status config_set(struct config *c, const char *name, const char *value, struct err *err);
 
-bool config_bool(const struct config *c, const char *name);      /* asserts that NAME exists */
-int64_t config_int(const struct config *c, const char *name);    /* also sizes (bytes), times (us) */
+bool config_bool(const struct config *c, const char *name);   /* asserts that NAME exists */
+int64_t config_int(const struct config *c, const char *name); /* also sizes (bytes), times (us) */
 const char *config_string(const struct config *c, const char *name);
 /* For SHOW and documentation: every setting with its current value as text and where it came from. */
 void config_each(const struct config *c,
-                 void (*fn)(void *, const struct config_setting *, const char *value, const char *source), void *arg);
+                 void (*fn)(void *, const struct config_setting *, const char *value,
+                            const char *source),
+                 void *arg);
 
 #endif

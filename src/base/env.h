@@ -23,19 +23,21 @@ enum env_open_flags {
 };
 
 struct env_ops {
-    int64_t (*unix_us)(struct env *);      /* wall clock, may jump */
-    uint64_t (*mono_us)(struct env *);     /* monotonic */
+    int64_t (*unix_us)(struct env *);  /* wall clock, may jump */
+    uint64_t (*mono_us)(struct env *); /* monotonic */
     void (*random)(struct env *, void *out, size_t n);
 
     /* Statuses: ST_NOT_FOUND, ST_EXISTS, ST_DISK_FULL, ST_IO. Paths are relative to the process. */
     status (*open)(struct env *, const char *path, int flags, struct env_file **out);
     void (*close)(struct env *, struct env_file *); /* NULL is fine; reports nothing, sync before */
     status (*pread)(struct env *, struct env_file *, void *dst, size_t n, uint64_t at, size_t *got);
-    status (*pwritev)(struct env *, struct env_file *, const struct iovec *iov, int count, uint64_t at);
+    status (*pwritev)(struct env *, struct env_file *, const struct iovec *iov, int count,
+                      uint64_t at);
     status (*datasync)(struct env *, struct env_file *);
     status (*truncate)(struct env *, struct env_file *, uint64_t size);
     status (*size)(struct env *, struct env_file *, uint64_t *out);
-    status (*zero_fill)(struct env *, struct env_file *, uint64_t size); /* write zeros up to SIZE and sync */
+    status (*zero_fill)(struct env *, struct env_file *,
+                        uint64_t size); /* write zeros up to SIZE and sync */
     status (*rename)(struct env *, const char *from, const char *to);
     status (*unlink)(struct env *, const char *path);
     status (*mkdir)(struct env *, const char *path); /* ST_EXISTS if it is there */
@@ -53,8 +55,14 @@ struct env {
 /* The real one. Never fails; the same object each time. */
 struct env *env_os(void);
 
-static inline int64_t env_unix_us(struct env *e) { return e->ops->unix_us(e); }
-static inline uint64_t env_mono_us(struct env *e) { return e->ops->mono_us(e); }
+static inline int64_t env_unix_us(struct env *e)
+{
+    return e->ops->unix_us(e);
+}
+static inline uint64_t env_mono_us(struct env *e)
+{
+    return e->ops->mono_us(e);
+}
 static inline uint64_t env_random64(struct env *e)
 {
     uint64_t v;

@@ -26,11 +26,13 @@ void err_clear(struct err *e);
  * boundary. */
 status err_set(struct err *e, status code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* The same with a finer SQLSTATE than the status has. */
-status err_set_state(struct err *e, status code, const char *sqlstate, const char *fmt, ...) PRINTF_LIKE(4, 5);
+status err_set_state(struct err *e, status code, const char *sqlstate, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);
 void err_detail(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void err_hint(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* NULL leaves a field as it is. */
-void err_where(struct err *e, const char *schema, const char *table, const char *column, const char *constraint);
+void err_where(struct err *e, const char *schema, const char *table, const char *column,
+               const char *constraint);
 /* If nothing was set yet, fill from the status alone. */
 void err_default(struct err *e, status code);
 

@@ -23,7 +23,7 @@ void mark_hit(const char *name);
 #define MARK(name) ((void)0)
 #endif
 
-/* Patterns may end in '*'. NTH counts from 1. Present in every build; without METADB_FAULTS
+/* Patterns may end in '*'. NTH counts from 1. Arming a pattern again replaces it. Present in every build; without METADB_FAULTS
  * fault_arm has no effect. */
 void fault_arm(const char *pattern, const char *action, unsigned nth);
 void fault_disarm(void);

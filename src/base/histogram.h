@@ -2,7 +2,8 @@
  * base/histogram.h — log-scale histogram: 32 sub-buckets per power of two, about 3 % error.
  *
  * Percentiles are interpolated inside their bucket, never a bucket's edge. One writer; a reader on
- * another thread may copy it any time and gets counts that are each exact within a moment.
+ * another thread merges it into a histogram of its own, any time, and gets counts that are each
+ * exact within a moment.
  */
 #ifndef BASE_HISTOGRAM_H
 #define BASE_HISTOGRAM_H

@@ -7,21 +7,21 @@
 #define LIMIT_NAME_BYTES 255u
 #define LIMIT_ATTR_BYTES (64u * 1024u)
 #define LIMIT_KV_VALUE_BYTES (1024u * 1024u)
-#define LIMIT_KEY_BYTES 1024u              /* of kv and object keys, before encoding */
+#define LIMIT_KEY_BYTES 1024u /* of kv and object keys, before encoding */
 #define LIMIT_PATH_BYTES 4096u
-#define LIMIT_PATH_DEPTH 256u              /* components of a path, steps of an ancestor walk */
+#define LIMIT_PATH_DEPTH 256u /* components of a path, steps of an ancestor walk */
 #define LIMIT_IDENTIFIER_BYTES 63u
 
 /* statements */
-#define LIMIT_STATEMENT_ROWS 4096u         /* rows of one INSERT, keys of one IN list */
+#define LIMIT_STATEMENT_ROWS 4096u /* rows of one INSERT, keys of one IN list */
 #define LIMIT_PARAMS 65535u
-#define LIMIT_SQL_FAST_BYTES (16u * 1024u) /* longer texts are scanned and parsed off the reactor */
+#define LIMIT_SQL_FAST_BYTES (16u * 1024u) /* longer texts leave the reactor */
 #define LIMIT_SQL_PARSE_BYTES (1024u * 1024u)
-#define LIMIT_SQL_DEPTH 100u               /* parentheses, brackets, CASE */
-#define LIMIT_SQL_CHAIN 2000u              /* tokens without a comma */
+#define LIMIT_SQL_DEPTH 100u  /* parentheses, brackets, CASE */
+#define LIMIT_SQL_CHAIN 2000u /* tokens without a comma */
 #define LIMIT_LITERALS 16384u
-#define LIMIT_COLUMNS 24u                  /* of a stored table */
-#define LIMIT_PROJECTION 256u              /* output columns of a pattern */
+#define LIMIT_COLUMNS 24u     /* of a stored table */
+#define LIMIT_PROJECTION 256u /* output columns of a pattern */
 
 /* wire */
 #define LIMIT_STARTUP_BYTES 10000u

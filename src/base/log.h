@@ -32,10 +32,11 @@ bool log_parse_level(const char *text, enum log_level *out);
 bool log_enabled(enum log_level level);
 void log_write(enum log_level level, const char *event, const struct log_field *fields);
 
-#define LOG_AT(level, event, ...)                                                                 \
-    do {                                                                                          \
-        if (log_enabled(level))                                                                   \
-            log_write((level), (event), (const struct log_field[]){__VA_ARGS__ __VA_OPT__(,) {0}}); \
+#define LOG_AT(level, event, ...)                                                                  \
+    do {                                                                                           \
+        if (log_enabled(level))                                                                    \
+            log_write((level), (event),                                                            \
+                      (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});                  \
     } while (0)
 #define LOG_DEBUG(event, ...) LOG_AT(LOG_LEVEL_DEBUG, event, __VA_ARGS__)
 #define LOG_INFO(event, ...) LOG_AT(LOG_LEVEL_INFO, event, __VA_ARGS__)

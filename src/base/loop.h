@@ -22,7 +22,7 @@ struct loop *loop_new(void);
 void loop_free(struct loop *l);
 /* Runs until loop_stop. Registers the calling thread as an RCU reader for its duration. */
 void loop_run(struct loop *l);
-void loop_stop(struct loop *l);  /* any thread */
+void loop_stop(struct loop *l);                                /* any thread */
 void loop_wake(struct loop *l, void (*fn)(void *), void *arg); /* see mailbox.h; internal */
 /* Monotonic time of this turn, cached. */
 uint64_t loop_now_us(struct loop *l);

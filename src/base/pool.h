@@ -10,11 +10,11 @@
 #include "base/mailbox.h"
 
 struct pool_job {
-    struct mail mail;                 /* internal */
-    void *node[2];                    /* internal */
-    struct mailbox *reply;            /* where DONE runs; set by pool_submit */
-    void (*run)(struct pool_job *);   /* pool thread */
-    void (*done)(struct pool_job *);  /* loop thread; may free the job */
+    struct mail mail;                /* internal */
+    void *node[2];                   /* internal */
+    struct mailbox *reply;           /* where DONE runs; set by pool_submit */
+    void (*run)(struct pool_job *);  /* pool thread */
+    void (*done)(struct pool_job *); /* loop thread; may free the job */
 };
 
 struct pool;

@@ -11,14 +11,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-void rcu_thread_register(void);    /* registers and goes offline */
+void rcu_thread_register(void); /* registers and goes offline */
 void rcu_thread_unregister(void);
 void rcu_online(void);
 void rcu_offline(void);
-void rcu_quiescent(void);          /* between two read sections of an online thread */
+void rcu_quiescent(void);                      /* between two read sections of an online thread */
 void rcu_defer(void (*fn)(void *), void *arg); /* FN runs later on a helper thread */
-void rcu_wait(void);               /* all readers have moved on; pool and main threads only */
-void rcu_barrier_all(void);        /* every deferred FN has run; at shutdown */
+void rcu_wait(void);        /* all readers have moved on; pool and main threads only */
+void rcu_barrier_all(void); /* every deferred FN has run; at shutdown */
 
 /* Publish and read a pointer: release/acquire, which TSan understands. */
 #define rcu_publish(pp, p) atomic_store_explicit((pp), (p), memory_order_release)

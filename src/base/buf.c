@@ -1,0 +1,144 @@
+/*
+ * base/buf.c — reference-counted blocks and growing output buffers.
+ *
+ * A buf is freed by whoever drops the last reference. The decrement releases and the last one
+ * acquires, so that the freeing thread sees every other thread's reads of the block as finished.
+ *
+ * An obuf doubles. obuf_consume moves the rest to the front; its users consume everything or a
+ * large part, so that the move stays cheap.
+ */
+#include "base/buf.h"
+#include "base/assert.h"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define OBUF_FIRST_BYTES 512u
+
+static NORETURN void out_of_memory(size_t n)
+{
+    fprintf(stderr, "metadb: out of memory (buffer of %zu bytes)\n", n);
+    abort();
+}
+
+struct buf *buf_new(size_t size)
+{
+    ASSERT(size <= UINT32_MAX);
+    struct buf *b = malloc(sizeof *b + size);
+    if (b == NULL)
+        out_of_memory(size);
+    atomic_init(&b->refs, 1);
+    b->size = (uint32_t)size;
+    return b;
+}
+
+struct buf *buf_copy(bytes src)
+{
+    struct buf *b = buf_new(src.size);
+    if (src.size > 0)
+        memcpy(b->data, src.data, src.size);
+    return b;
+}
+
+struct buf *buf_ref(struct buf *b)
+{
+    uint32_t before = atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+    ASSERT(before > 0);
+    return b;
+}
+
+void buf_unref(struct buf *b)
+{
+    if (b == NULL)
+        return;
+    uint32_t before = atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel);
+    ASSERT(before > 0);
+    if (before == 1)
+        free(b);
+}
+
+void obuf_init(struct obuf *o)
+{
+    *o = (struct obuf){0};
+}
+
+void obuf_fini(struct obuf *o)
+{
+    free(o->data);
+    *o = (struct obuf){0};
+}
+
+void obuf_reset(struct obuf *o)
+{
+    o->size = 0;
+}
+
+void obuf_shrink(struct obuf *o, size_t keep)
+{
+    if (o->size == 0 && o->capacity > keep)
+        obuf_fini(o);
+}
+
+uint8_t *obuf_reserve(struct obuf *o, size_t n)
+{
+    if (UNLIKELY(o->capacity - o->size < n)) {
+        ASSERT(n <= SIZE_MAX / 4);
+        size_t capacity = o->capacity != 0 ? o->capacity : OBUF_FIRST_BYTES;
+        while (capacity - o->size < n)
+            capacity *= 2;
+        uint8_t *data = realloc(o->data, capacity);
+        if (data == NULL)
+            out_of_memory(capacity);
+        o->data = data;
+        o->capacity = capacity;
+    }
+    return o->data + o->size;
+}
+
+void obuf_put(struct obuf *o, const void *src, size_t n)
+{
+    if (n == 0)
+        return;
+    memcpy(obuf_reserve(o, n), src, n);
+    o->size += n;
+}
+
+void obuf_consume(struct obuf *o, size_t n)
+{
+    ASSERT(n <= o->size);
+    o->size -= n;
+    if (n > 0 && o->size > 0)
+        memmove(o->data, o->data + n, o->size);
+}
+
+void obuf_u8(struct obuf *o, uint8_t v)
+{
+    *obuf_reserve(o, 1) = v;
+    o->size += 1;
+}
+
+void obuf_be16(struct obuf *o, uint16_t v)
+{
+    v = __builtin_bswap16(v);
+    obuf_put(o, &v, sizeof v);
+}
+
+void obuf_be32(struct obuf *o, uint32_t v)
+{
+    v = __builtin_bswap32(v);
+    obuf_put(o, &v, sizeof v);
+}
+
+void obuf_be64(struct obuf *o, uint64_t v)
+{
+    v = __builtin_bswap64(v);
+    obuf_put(o, &v, sizeof v);
+}
+
+void obuf_patch_be32(struct obuf *o, size_t at, uint32_t v)
+{
+    ASSERT(at <= o->size);
+    ASSERT(o->size - at >= sizeof v);
+    v = __builtin_bswap32(v);
+    memcpy(o->data + at, &v, sizeof v);
+}
