@@ -1,0 +1,52 @@
+/*
+ * cluster/node.h — the composition root: data directory, store, log, shards, reactors, pools.
+ *
+ * cl_node_open recovers and leaves every shard a leader with its log replayed; from then on the
+ * reactors own everything. Now one reactor owns all shards; connections may be on any reactor.
+ */
+#ifndef CLUSTER_NODE_H
+#define CLUSTER_NODE_H
+
+#include "base/config.h"
+#include "base/env.h"
+#include "base/err.h"
+#include "base/loop.h"
+#include "base/mailbox.h"
+#include "base/pool.h"
+
+struct cl_node;
+
+/* Every setting of the server with type, default and help (cluster/settings.c). */
+const struct config_setting *cl_settings(unsigned *count);
+
+/* A loop thread and what belongs to it. */
+struct cl_reactor {
+    struct loop *loop;
+    struct mailbox *mailbox;
+    unsigned index;
+};
+
+/* Locks DIR, makes it when missing, checks identity and format, recovers. Errors name what to do:
+ * ST_LOCKED (another process), ST_INVALID (foreign or newer format), ST_CORRUPT (damage), ST_IO. */
+NODISCARD status cl_node_open(struct env *env, const struct config *config, const char *dir, struct cl_node **out, struct err *err);
+/* Starts the reactors. Shards elect themselves; READY runs on reactor 0 when all serve. FAILED runs
+ * once, on reactor 0, when the log or the store is lost for good: the process must exit non-zero. */
+void cl_node_start(struct cl_node *n, void (*ready)(void *arg), void (*failed)(void *arg, status st), void *arg);
+/* From reactor 0: stops accepting commands, waits for those under way, syncs, then calls DONE. */
+void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg);
+/* Joins threads and frees everything. After cl_node_stop's DONE. */
+void cl_node_close(struct cl_node *n);
+
+struct env *cl_node_env(struct cl_node *n);
+const struct config *cl_node_config(struct cl_node *n);
+unsigned cl_node_reactor_count(const struct cl_node *n);
+struct cl_reactor *cl_node_reactor(struct cl_node *n, unsigned i);
+struct pool *cl_node_pool(struct cl_node *n);       /* cold reads, flushes, catalogue queries */
+struct pool *cl_node_parse_pool(struct cl_node *n); /* 64 MiB stacks */
+
+/* Databases: a name and its namespace. ST_NOT_FOUND. Now `metadb` (1) and `postgres` (2, for tools
+ * that connect there first). */
+NODISCARD status cl_database_find(struct cl_node *n, bytes name, uint32_t *ns);
+const char *cl_database_at(struct cl_node *n, unsigned i, uint32_t *ns); /* NULL past the end */
+
+#endif

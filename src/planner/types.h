@@ -1,0 +1,62 @@
+/*
+ * planner/types.h — PostgreSQL types that clients meet: OIDs, values, text and binary forms.
+ */
+#ifndef PLANNER_TYPES_H
+#define PLANNER_TYPES_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "kv/row.h"
+
+enum pl_oid {
+    OID_UNKNOWN = 705, OID_BOOL = 16, OID_BYTEA = 17, OID_CHAR = 18, OID_NAME = 19, OID_INT8 = 20, OID_INT2 = 21,
+    OID_INT4 = 23, OID_REGPROC = 24, OID_TEXT = 25, OID_OID = 26, OID_FLOAT4 = 700, OID_FLOAT8 = 701, OID_BPCHAR = 1042,
+    OID_VARCHAR = 1043, OID_DATE = 1082, OID_TIMESTAMP = 1114, OID_TIMESTAMPTZ = 1184, OID_INTERVAL = 1186,
+    OID_NUMERIC = 1700, OID_VOID = 2278, OID_REGCLASS = 2205, OID_INT2_ARRAY = 1005, OID_INT4_ARRAY = 1007,
+    OID_TEXT_ARRAY = 1009, OID_VARCHAR_ARRAY = 1015, OID_INT8_ARRAY = 1016, OID_OID_ARRAY = 1028,
+};
+
+/* A value of any of these. Arrays hold their elements. Borrowed memory. */
+struct pl_value {
+    uint32_t oid;
+    bool null;
+    union {
+        int64_t i;  /* bool, integers, "char", oid, date, timestamps, interval (microseconds) */
+        double d;   /* float4, float8 */
+        bytes b;    /* text kinds, bytea, numeric as text */
+        struct {
+            const struct pl_value *items;
+            unsigned count;
+        } array;
+    };
+};
+
+int16_t pl_type_size(uint32_t oid);          /* as RowDescription reports it; -1 variable */
+const char *pl_type_name(uint32_t oid);      /* "bigint", for messages */
+uint32_t pl_type_of(enum kv_type t);
+uint32_t pl_type_element(uint32_t array_oid); /* 0 if not an array */
+
+/* How a session writes times and bytes. */
+struct pl_zone; /* a time zone, planner/timezone.h */
+struct pl_style {
+    const struct pl_zone *zone;
+    enum { PL_DATE_ISO, PL_DATE_POSTGRES, PL_DATE_SQL, PL_DATE_GERMAN } date_style;
+    bool bytea_escape;
+};
+
+/* Text and binary input: 22P02, 22003, 22007, 22008, 22021, 08P01 (short binary), 22P03 (long
+ * binary) in ERR as PostgreSQL says them. NOW for 'now', 'today'. */
+NODISCARD status pl_value_from_text(uint32_t oid, bytes text, const struct pl_style *style, int64_t now, struct arena *a,
+                                    struct pl_value *out, struct err *err);
+NODISCARD status pl_value_from_binary(uint32_t oid, bytes data, struct arena *a, struct pl_value *out, struct err *err);
+/* Appends the value's bytes without a length. */
+void pl_value_to_text(const struct pl_value *v, const struct pl_style *style, struct obuf *out);
+void pl_value_to_binary(const struct pl_value *v, struct obuf *out);
+/* As the type of a stored column: range checks 22003; 42804 where no assignment cast exists. */
+NODISCARD status pl_value_to_datum(const struct pl_value *v, enum kv_type t, const char *column, struct kv_datum *out, struct err *err);
+struct pl_value pl_value_of_datum(enum kv_type t, const struct kv_datum *d);
+/* The hot path of results: appends length and bytes of one DataRow field (length -1 for NULL). */
+void pl_datum_to_field(enum kv_type t, const struct kv_datum *d, bool binary, const struct pl_style *style, struct obuf *out);
+
+#endif
