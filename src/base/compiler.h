@@ -2,6 +2,8 @@
 #ifndef BASE_COMPILER_H
 #define BASE_COMPILER_H
 
+#include <stddef.h>
+
 #define NODISCARD __attribute__((warn_unused_result))
 #define NORETURN __attribute__((noreturn))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))

@@ -3,7 +3,8 @@
  *
  * A setting is declared once with its name ("log.batch_bytes"), type, default, bounds and a line of
  * help. Environment: METADB_LOG_BATCH_BYTES. Flag: --log.batch_bytes=1MB. Sizes take B, kB, MB, GB;
- * times us, ms, s, min. An unknown name or a bad value is an error that names it. Values are fixed
+ * times us, ms, s, min. An unknown name or a bad value is an error that names it, also an unknown
+ * METADB_ variable, except METADB_FAULT* and METADB_TEST*, which belong to tests. Values are fixed
  * after start-up, readable from every thread.
  */
 #ifndef BASE_CONFIG_H
@@ -33,14 +34,15 @@ struct config_setting {
 struct config;
 struct config *config_new(const struct config_setting *settings, unsigned count);
 void config_free(struct config *c);
+/* At most once. */
 NODISCARD status config_load_file(struct config *c, const char *path, struct err *err);
 NODISCARD status config_load_environment(struct config *c, struct err *err);
-/* NAME=VALUE or NAME with a following VALUE; see main.c for flag syntax. */
+/* From the command line: NAME and VALUE, or VALUE is NULL and NAME holds "name=value". */
 NODISCARD status config_set(struct config *c, const char *name, const char *value, struct err *err);
 
 bool config_bool(const struct config *c, const char *name);   /* asserts that NAME exists */
 int64_t config_int(const struct config *c, const char *name); /* also sizes (bytes), times (us) */
-const char *config_string(const struct config *c, const char *name);
+const char *config_string(const struct config *c, const char *name); /* also enums */
 /* For SHOW and documentation: every setting with its current value as text and where it came from. */
 void config_each(const struct config *c,
                  void (*fn)(void *, const struct config_setting *, const char *value,

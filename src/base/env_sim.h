@@ -18,7 +18,8 @@ void env_sim_jump_wall(struct env *e, int64_t us); /* the wall clock alone */
 void env_sim_power_cut(struct env *e);
 /* Closes everything but keeps all writes: a killed process, a surviving kernel. */
 void env_sim_kill(struct env *e);
-void env_sim_fail_next_sync(struct env *e, status st);    /* once */
-void env_sim_set_capacity(struct env *e, uint64_t bytes); /* 0: no limit; beyond it ST_DISK_FULL */
+void env_sim_fail_next_sync(struct env *e, status st); /* once */
+void env_sim_set_capacity(struct env *e,
+                          uint64_t max_bytes); /* 0: no limit; beyond it ST_DISK_FULL */
 
 #endif
