@@ -28,12 +28,14 @@ struct kv_command {
 /* OUT: header and body. */
 void kv_command_ops(struct obuf *out, const struct kv_op *const *ops, unsigned count, struct kv_origin origin);
 void kv_command_txn(struct obuf *out, const struct kv_txn *t, hlc_ts snapshot, struct kv_origin origin);
-/* RECORDS: stamped queue records of shard SOURCE, see aux.h. */
+/* RECORDS: stamped queue records of shard SOURCE, see aux.h, oldest first. TABLES: which items the
+ * receiver takes, bits as in kv_items_destinations; a receiver keeps a watermark for each bit. */
 struct kv_queue_record {
     hlc_ts ts;
     bytes items;
 };
-void kv_command_items(struct obuf *out, uint64_t source, const struct kv_queue_record *records, unsigned count, struct kv_origin origin);
+void kv_command_items(struct obuf *out, unsigned tables, uint64_t source, const struct kv_queue_record *records,
+                      unsigned count, struct kv_origin origin);
 void kv_command_ack(struct obuf *out, hlc_ts up_to, struct kv_origin origin);
 void kv_command_tick(struct obuf *out);
 void kv_command_stamp(void *encoded, hlc_ts stamp); /* patches the header in place */
@@ -41,13 +43,14 @@ void kv_command_stamp(void *encoded, hlc_ts stamp); /* patches the header in pla
 NODISCARD status kv_command_decode(bytes in, struct kv_command *out);
 
 /* Applies one committed entry to STATE: begin, run, publish, end. The answer of the statement (also an
- * error such as 23505) is in RES and ERR with the return value ST_OK; the state has then taken the
- * entry. ST_COLD: nothing changed; prefetch *cold_key, apply again. ST_CORRUPT: fence the shard. A is reset by
- * the caller. `outcome` tells what to answer. Deterministic. */
+ * error such as 23505) is in OUT with the return value ST_OK; the state has then taken the
+ * entry. ST_COLD: nothing changed; prefetch cold_key (in A), apply again. ST_CORRUPT, ST_IO: nothing changed;
+ * fence the shard. A is reset by the caller. Deterministic. */
 struct kv_applied {
-    status outcome;
-    struct kv_result result;
+    status outcome;          /* what to answer */
+    struct kv_result result; /* OPS: of the last operation, `affected` summed over all; in A */
     struct err err;
+    unsigned failed_op;      /* OPS: which one the error is from */
     bytes cold_key;
 };
 NODISCARD status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command, struct arena *a, struct kv_applied *out);

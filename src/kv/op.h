@@ -68,7 +68,7 @@ struct kv_op {
     unsigned key_count;
     const struct kv_set *sets; /* UPDATE; INSERT with KV_CONFLICT_UPDATE */
     unsigned set_count;
-    const struct kv_filter *filters; /* UPDATE, DELETE: a row that fails one is not touched */
+    const struct kv_filter *filters; /* UPDATE, DELETE, MOVE: a row that fails one is not touched */
     unsigned filter_count;
 
     /* DELETE_RANGE: encoded key bounds [lower, upper) */

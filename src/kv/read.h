@@ -30,7 +30,8 @@ struct kv_read {
     bool count; /* KV_READ_POINTS: give the count instead of rows */
     const struct kv_filter *filters;
     unsigned filter_count;
-    int64_t limit;      /* rows in all, -1 = no limit */
+    int64_t limit;      /* rows in all, -1 = no limit; a count is one row */
+    int64_t now;        /* kv, object: rows expired by then are left out, 0 = none; USAGE: as_of */
     int64_t pid;        /* RESOLVE, LIST_ATTR, USAGE */
     bytes path, after;
     bool for_update;    /* the caller locks the rows it got (KV_OP_LOCK) */
@@ -48,8 +49,10 @@ struct kv_read_pos {
 };
 
 /* Gives up to MAX_ROWS rows or about MAX_BYTES to ON_ROW (rows borrowed during the call; false stops
- * after this row). ST_OK: the page is full, more may follow. ST_END: finished. ST_COLD: continue on
- * a pool thread with the same POS. Errors with err filled. Rows own nothing; POS lives in A. */
+ * after this row). ST_OK: the page is full, more may follow; a page that passed over many entries
+ * (a count, a narrow filter) may hold no row at all. ST_END: finished. ST_COLD: continue on
+ * a pool thread with the same POS. Errors with err filled. Rows own nothing; POS lives in A, which
+ * stays the same for all pages of a read. */
 NODISCARD status kv_read_page(struct kv_txn *view, const struct kv_read *r, struct kv_read_pos *pos, struct arena *a,
                               unsigned max_rows, size_t max_bytes, bool (*on_row)(void *arg, const struct kv_row *row),
                               void *arg, struct err *err);

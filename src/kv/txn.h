@@ -19,6 +19,8 @@ struct kv_txn;
 /* VIEW is copied; view.at is the snapshot (HLC_MAX at apply). Memory from A. */
 struct kv_txn *kv_txn_new(struct arena *a, const struct kv_view *view);
 struct kv_view *kv_txn_view(struct kv_txn *t);
+/* At apply: the stamp that own rows get, so that RETURNING can show it. Otherwise their seq is NULL. */
+void kv_txn_set_stamp(struct kv_txn *t, hlc_ts stamp);
 bool kv_txn_has_writes(const struct kv_txn *t);
 unsigned kv_txn_write_count(const struct kv_txn *t);
 
@@ -28,8 +30,16 @@ unsigned kv_txn_write_count(const struct kv_txn *t);
 NODISCARD status kv_txn_get(struct kv_txn *t, bytes key, struct kv_cell *out);
 /* ST_LIMIT over LIMIT_TXN_WRITES. */
 NODISCARD status kv_txn_put(struct kv_txn *t, bytes key, bytes row);
+/* A directory's _attr_ row. Its num_children is never taken from ROW: it is what the state has when
+ * this is published, plus own deltas. So are mtime and ctime, if they are larger, unless set. */
+struct kv_times_set {
+    bool mtime, ctime;
+};
+NODISCARD status kv_txn_put_dir(struct kv_txn *t, bytes key, const struct kv_row *row, struct kv_times_set set);
 NODISCARD status kv_txn_delete(struct kv_txn *t, bytes key);
-NODISCARD status kv_txn_lock(struct kv_txn *t, bytes key); /* FOR UPDATE */
+/* FOR UPDATE, and keys that exist only to be locked: conflicts at commit with every write or lock of
+ * KEY by others; changes no row. */
+NODISCARD status kv_txn_lock(struct kv_txn *t, bytes key);
 void kv_txn_delta(struct kv_txn *t, bytes attr_key, int64_t children, int64_t mtime, int64_t ctime);
 void kv_txn_require_dir(struct kv_txn *t, bytes attr_key);   /* must still exist at commit */
 void kv_txn_require_empty(struct kv_txn *t, bytes attr_key); /* must be empty at commit */
@@ -45,9 +55,10 @@ void kv_txn_scan_close(struct kv_txn_scan *s);
 /* -- statement atomicity and savepoints --------------------------------------------------------- */
 
 typedef struct kv_txn_mark {
-    uint64_t writes, deltas, requires, items;
+    uint64_t writes, deltas, requires, items, file_ids;
 } kv_txn_mark;
-kv_txn_mark kv_txn_save(const struct kv_txn *t);
+/* Marks nest: going back to one forgets those taken after it. No scan may be open. */
+kv_txn_mark kv_txn_save(struct kv_txn *t);
 void kv_txn_rollback_to(struct kv_txn *t, kv_txn_mark mark);
 
 /* -- the end ------------------------------------------------------------------------------------ */
