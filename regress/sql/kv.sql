@@ -1,0 +1,32 @@
+-- kv: get, get_many, list, insert, upsert, update, remove, compare-and-set.
+SET datestyle = 'ISO, MDY'; SET timezone = 'UTC';
+INSERT INTO kv (key, value) VALUES ('a', 'one');
+INSERT INTO kv (key, value) VALUES ('a', 'two');
+INSERT INTO kv (key, value) VALUES ('a', 'two') ON CONFLICT DO NOTHING;
+INSERT INTO kv (key, value) VALUES ('a', 'two') ON CONFLICT (key) DO UPDATE SET value = excluded.value RETURNING key, value;
+INSERT INTO kv (key, value) VALUES ('b/1', '\x00'), ('b/2', NULL), ('b/3', 'x');
+SELECT key, value FROM kv WHERE key = 'a';
+SELECT value, key FROM kv WHERE key IN ('b/3', 'nosuch', 'a') ORDER BY key;
+SELECT key FROM kv WHERE key = ANY('{b/1,a}') ORDER BY key;
+SELECT key FROM kv WHERE key LIKE 'b/%' ORDER BY key;
+SELECT key FROM kv WHERE key LIKE 'b/%' ORDER BY key DESC LIMIT 2;
+SELECT key FROM kv WHERE key >= 'a' AND key < 'b/2' ORDER BY key;
+SELECT count(*) FROM kv WHERE key LIKE 'b/%';
+UPDATE kv SET value = 'three' WHERE key = 'a' RETURNING value;
+UPDATE kv SET value = 'three' WHERE key = 'nosuch';
+SELECT seq AS s FROM kv WHERE key = 'a' \gset
+UPDATE kv SET value = 'four' WHERE key = 'a' AND seq = :s;
+UPDATE kv SET value = 'five' WHERE key = 'a' AND seq = :s;
+DELETE FROM kv WHERE key = 'a' AND seq = :s;
+SELECT value FROM kv WHERE key = 'a';
+DELETE FROM kv WHERE key = 'b/1' RETURNING key, value;
+DELETE FROM kv WHERE key = 'b/1';
+INSERT INTO kv (key, value, expires_at) VALUES ('gone', 'x', '2000-01-01');
+SELECT key FROM kv WHERE key = 'gone';
+INSERT INTO kv (key, value) VALUES ('gone', 'again') RETURNING key;
+INSERT INTO kv (key, value) VALUES ('', 'x');
+INSERT INTO kv (value) VALUES ('x');
+INSERT INTO kv (key, value) VALUES (NULL, 'x');
+INSERT INTO kv (key, value, seq) VALUES ('s', 'x', 1);
+UPDATE kv SET key = 'other' WHERE key = 'a';
+DELETE FROM kv;

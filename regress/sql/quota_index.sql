@@ -1,0 +1,22 @@
+-- quota and secondary_index follow by themselves.
+SET datestyle = 'ISO, MDY'; SET timezone = 'UTC';
+INSERT INTO meta (pid, name, id, type, uid) VALUES (0, 'quota', 500, 'd', 77);
+INSERT INTO meta (pid, name, id, uid, size, fid) VALUES (500, 'q1', 5001, 77, 100, 9001), (500, 'q2', 5002, 77, 50, 9002), (500, 'q3', 5003, 78, 1, NULL);
+UPDATE meta SET size = 70 WHERE pid = 500 AND name = 'q2';
+UPDATE meta SET uid = 78 WHERE pid = 500 AND name = 'q1';
+UPDATE meta SET pid = 500, name = 'q9' WHERE pid = 500 AND name = 'q2';
+DELETE FROM meta WHERE pid = 500 AND name = 'q3';
+SELECT metadb.wait_for_sinks();
+SELECT name, value FROM quota WHERE uid = 77;
+SELECT name, value FROM quota WHERE uid = 78;
+SELECT value FROM quota WHERE uid = 77 AND name = '#SIZE';
+SELECT as_of IS NOT NULL AS has_as_of FROM metadb.nodes LIMIT 0;
+SELECT fid, pid, name, id FROM secondary_index WHERE fid = 9001;
+SELECT pid, name FROM secondary_index WHERE fid = 9002;
+DELETE FROM meta WHERE pid = 500 AND name = 'q1';
+SELECT metadb.wait_for_sinks();
+SELECT count(*) FROM secondary_index WHERE fid = 9001;
+INSERT INTO quota (uid, name, value) VALUES (1, '#FILE', 1);
+UPDATE secondary_index SET id = 1 WHERE fid = 1;
+DELETE FROM quota WHERE uid = 77;
+SELECT * FROM metadb.check();

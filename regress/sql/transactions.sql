@@ -1,0 +1,92 @@
+-- BEGIN … COMMIT, savepoints, failed blocks, READ ONLY, FOR UPDATE.
+SET datestyle = 'ISO, MDY'; SET timezone = 'UTC';
+INSERT INTO meta (pid, name, id, type) VALUES (0, 'txn', 600, 'd');
+BEGIN;
+INSERT INTO meta (pid, name, id) VALUES (600, 'a', 6001), (600, 'b', 6002);
+UPDATE meta SET size = 5 WHERE pid = 600 AND name = 'a' RETURNING size;
+SELECT name, size FROM meta WHERE pid = 600 AND name <> '_attr_' ORDER BY name;
+SELECT num_children FROM meta WHERE pid = 600 AND name = '_attr_';
+COMMIT;
+SELECT name, size FROM meta WHERE pid = 600 AND name <> '_attr_' ORDER BY name;
+BEGIN;
+DELETE FROM meta WHERE pid = 600 AND name = 'a';
+INSERT INTO meta (pid, name) VALUES (600, 'c');
+SELECT name FROM meta WHERE pid = 600 AND name <> '_attr_' ORDER BY name DESC;
+ROLLBACK;
+SELECT name FROM meta WHERE pid = 600 AND name <> '_attr_' ORDER BY name;
+-- savepoints
+START TRANSACTION;
+INSERT INTO meta (pid, name) VALUES (600, 's1');
+SAVEPOINT one;
+INSERT INTO meta (pid, name) VALUES (600, 's2');
+SAVEPOINT two;
+INSERT INTO meta (pid, name) VALUES (600, 's2');
+SELECT 1;
+ROLLBACK TO two;
+INSERT INTO meta (pid, name) VALUES (600, 's3');
+ROLLBACK TO SAVEPOINT one;
+INSERT INTO meta (pid, name) VALUES (600, 's4');
+RELEASE one;
+ROLLBACK TO one;
+ROLLBACK;
+BEGIN;
+SAVEPOINT one;
+INSERT INTO meta (pid, name) VALUES (600, 's5');
+RELEASE SAVEPOINT one;
+COMMIT;
+SELECT name FROM meta WHERE pid = 600 AND name LIKE 's%' ORDER BY name;
+-- failed blocks
+BEGIN;
+SELECT nosuch FROM meta WHERE pid = 600;
+SELECT 1;
+COMMIT;
+COMMIT;
+ROLLBACK;
+BEGIN;
+BEGIN;
+ROLLBACK;
+SAVEPOINT nowhere;
+ROLLBACK TO nowhere;
+-- read only, isolation
+BEGIN READ ONLY;
+SELECT count(*) FROM meta WHERE pid = 600 AND name = 'a';
+INSERT INTO meta (pid, name) VALUES (600, 'ro');
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE;
+SHOW transaction_isolation;
+END;
+BEGIN;
+SELECT name, size FROM meta WHERE pid = 600 AND name = 'a' FOR UPDATE;
+COMMIT;
+-- directories inside a transaction
+BEGIN;
+INSERT INTO meta (pid, name, id, type) VALUES (600, 'd', 601, 'd');
+INSERT INTO meta (pid, name) VALUES (601, 'x');
+DELETE FROM meta WHERE pid = 600 AND name = 'd';
+ROLLBACK;
+BEGIN;
+INSERT INTO meta (pid, name, id, type) VALUES (600, 'd', 601, 'd');
+INSERT INTO meta (pid, name) VALUES (601, 'x');
+UPDATE meta SET pid = 600, name = 'x' WHERE pid = 601 AND name = 'x';
+DELETE FROM meta WHERE pid = 600 AND name = 'd';
+COMMIT;
+SELECT name FROM meta WHERE pid = 600 AND name <> '_attr_' ORDER BY name;
+SELECT num_children FROM meta WHERE pid = 600 AND name = '_attr_';
+-- tables in different shards
+BEGIN;
+INSERT INTO kv (key, value) VALUES ('txn', 'x');
+INSERT INTO meta (pid, name) VALUES (600, 'kvmeta');
+ROLLBACK;
+-- several statements in one message
+INSERT INTO meta (pid, name) VALUES (600, 'i1')\; INSERT INTO meta (pid, name) VALUES (600, 'i1');
+SELECT count(*) FROM meta WHERE pid = 600 AND name = 'i1';
+-- cursors
+BEGIN;
+DECLARE c CURSOR FOR SELECT name FROM meta WHERE pid = 600 AND name <> '_attr_' ORDER BY name;
+FETCH 1 FROM c;
+FETCH FORWARD 2 FROM c;
+MOVE 1 FROM c;
+FETCH ALL FROM c;
+CLOSE c;
+FETCH 1 FROM c;
+COMMIT;

@@ -1,0 +1,68 @@
+"""Start and stop a metadb server of the test's own: loopback, a free port, ended by its process id."""
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+
+
+def free_port():
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    port = s.getsockname()[1]
+    s.close()
+    return port
+
+
+class Server:
+    """One process.  READY is what the server itself says on standard output."""
+
+    def __init__(self, binary, data, *settings, env=None, log=None, wrap=()):
+        self.port = free_port()
+        self.log = open(log or os.devnull, "ab")
+        argv = [*wrap, binary, "start", "--data", data, "--listen", "127.0.0.1:%d" % self.port, *settings]
+        full = dict(os.environ)
+        full.update(env or {})
+        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, env=full,
+                                        start_new_session=True)
+        self.output = b""
+
+    def wait_ready(self, seconds=120):
+        """True once it serves; False when it ended first."""
+        end = time.monotonic() + seconds
+        fd = self.process.stdout.fileno()
+        while b"ready" not in self.output:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise RuntimeError("server not ready after %d s" % seconds)
+            if select.select([fd], [], [], min(left, 1.0))[0]:
+                piece = os.read(fd, 4096)
+                if not piece:
+                    self.process.wait(30)
+                    return False
+                self.output += piece
+        return True
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def kill(self):
+        if self.alive():
+            self.process.send_signal(signal.SIGKILL)
+        return self.wait()
+
+    def stop(self, seconds=60):
+        if self.alive():
+            self.process.send_signal(signal.SIGTERM)
+        return self.wait(seconds)
+
+    def wait(self, seconds=60):
+        code = self.process.wait(seconds)
+        self.process.stdout.close()
+        self.log.close()
+        return code

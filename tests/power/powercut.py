@@ -1,0 +1,110 @@
+"""Take back what a loss of power could take back, from the journal of powerdisk.c.
+
+Data: of the writes to a file since its last sync any subset survives, each perhaps only in some of
+its 512-byte sectors.  Names: creations, renames and unlinks whose directory was not synced after
+them survive up to a random point in their order.  Everything else stays.
+"""
+import os
+import struct
+
+HEAD = struct.Struct("=IIQQQIIIIII")      # struct record with its tail padding
+MAGIC = 0x70776473
+WRITE, SIZE, SYNC, DIRSYNC, CREATE, RENAME, UNLINK = range(1, 8)
+
+
+def records(path):
+    with open(path, "rb") as f:
+        data = f.read()
+    at = 0
+    while at + HEAD.size <= len(data):
+        magic, kind, ino, offset, old_size, np, np2, ng, nold, nnew, _ = HEAD.unpack_from(data, at)
+        if magic != MAGIC:
+            raise RuntimeError("journal of the disk is damaged at %d" % at)
+        end = at + HEAD.size + np + np2 + ng + nold + nnew
+        if end > len(data):
+            return                        # cut by the kill, before the change itself
+        at += HEAD.size
+        parts = []
+        for n in (np, np2, ng, nold, nnew):
+            parts.append(data[at:at + n])
+            at += n
+        yield dict(kind=kind, ino=ino, offset=offset, old_size=old_size, path=parts[0].decode(), path2=parts[1].decode(),
+                   grave=parts[2].decode(), old=parts[3], new=parts[4])
+
+
+def power_cut(root, grave, journal, rng):
+    """Returns counts of what was done."""
+    log = list(records(journal))
+    synced, dir_synced = {}, {}
+    for i, r in enumerate(log):
+        if r["kind"] == SYNC:
+            synced[r["ino"]] = i
+        elif r["kind"] == DIRSYNC:
+            dir_synced[r["ino"]] = i
+    done = dict(dropped=0, kept=0, torn=0, names=0)
+    names = [r for i, r in enumerate(log) if r["kind"] in (CREATE, RENAME, UNLINK) and dir_synced.get(r["offset"], -1) < i]
+    data = [r for i, r in enumerate(log) if r["kind"] in (WRITE, SIZE) and synced.get(r["ino"], -1) < i]
+    paths = {}
+    for top in (root, grave):
+        for folder, _, files in os.walk(top):
+            for n in files:
+                p = os.path.join(folder, n)
+                paths[os.stat(p).st_ino] = p
+    for r in reversed(data):
+        p = paths.get(r["ino"])
+        if p:
+            undo_data(p, r)
+    for r in data:
+        p = paths.get(r["ino"])
+        if p:
+            redo_data(p, r, rng, done)
+    keep = rng.randint(0, len(names))
+    for r in reversed(names[keep:]):
+        undo_name(r)
+        done["names"] += 1
+    return done
+
+
+def undo_data(path, r):
+    fd = os.open(path, os.O_RDWR)
+    if r["old"]:
+        os.pwrite(fd, r["old"], r["offset"])
+    os.ftruncate(fd, r["old_size"])
+    os.close(fd)
+
+
+def redo_data(path, r, rng, done):
+    fate = rng.choice(["drop", "keep", "tear"])
+    if r["kind"] == SIZE:
+        if fate == "keep":
+            os.truncate(path, r["offset"])
+        return
+    if fate == "drop":
+        done["dropped"] += 1
+        return
+    fd = os.open(path, os.O_RDWR)
+    if fate == "keep":
+        os.pwrite(fd, r["new"], r["offset"])
+        done["kept"] += 1
+    else:
+        at = 0
+        while at < len(r["new"]):
+            n = 512 - (r["offset"] + at) % 512
+            if rng.random() < 0.5:
+                os.pwrite(fd, r["new"][at:at + n], r["offset"] + at)
+            at += n
+        done["torn"] += 1
+    os.close(fd)
+
+
+def undo_name(r):
+    if r["kind"] == CREATE:
+        if os.path.exists(r["path"]) and os.stat(r["path"]).st_ino == r["ino"]:
+            os.unlink(r["path"])
+    elif r["kind"] == RENAME:
+        if os.path.exists(r["path2"]) and os.stat(r["path2"]).st_ino == r["ino"]:
+            os.rename(r["path2"], r["path"])
+            if r["grave"] and os.path.exists(r["grave"]):
+                os.link(r["grave"], r["path2"])
+    elif r["kind"] == UNLINK and r["grave"] and not os.path.exists(r["path"]):
+        os.link(r["grave"], r["path"])

@@ -1,0 +1,370 @@
+/*
+ * tests/power/powerdisk.c — an LD_PRELOAD disk that remembers what was not synced.
+ *
+ * Every change below POWERDISK_ROOT is written down in POWERDISK_JOURNAL, with what is needed to undo
+ * it, before it happens: data writes with the old bytes, size changes with the old size, names
+ * with a hard link in POWERDISK_GRAVE to whatever they hid. fsync and fdatasync only write down that
+ * they happened: durability is what the journal says, so the real one is not needed. After a kill,
+ * powercut.py takes back what a loss of power could take back.
+ *
+ * A record: struct record, then path(s), old bytes, new bytes. One mutex orders everything.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum kind { K_WRITE = 1, K_SIZE, K_SYNC, K_DIRSYNC, K_CREATE, K_RENAME, K_UNLINK };
+
+struct record {
+    uint32_t magic, kind;
+    uint64_t ino;      /* of the file, or of the directory (K_DIRSYNC) */
+    uint64_t offset;
+    uint64_t old_size; /* of the file, before */
+    uint32_t path_size, path2_size, grave_size;
+    uint32_t old_bytes, new_bytes;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char root[PATH_MAX], grave[PATH_MAX];
+static size_t root_size;
+static int journal = -1;
+static uint64_t grave_serial;
+
+#define REAL(name) ((__typeof__(&name))real(#name))
+
+static void *real(const char *name)
+{
+    void *p = dlsym(RTLD_NEXT, name);
+    if (!p)
+        abort();
+    return p;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *r = getenv("POWERDISK_ROOT"), *g = getenv("POWERDISK_GRAVE"), *j = getenv("POWERDISK_JOURNAL");
+    if (!r || !g || !j || !realpath(r, root))
+        return;
+    root_size = strlen(root);
+    snprintf(grave, sizeof grave, "%s", g);
+    journal = REAL(open)(j, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+static bool inside(const char *path)
+{
+    return journal >= 0 && strncmp(path, root, root_size) == 0 && (path[root_size] == '/' || path[root_size] == 0);
+}
+
+/* The absolute path of NAME relative to DIRFD; the last component need not exist. */
+static bool absolute(int dirfd, const char *name, char out[PATH_MAX])
+{
+    char base[PATH_MAX], full[2 * PATH_MAX];
+    if (name[0] == '/') {
+        snprintf(full, sizeof full, "%s", name);
+    } else if (dirfd == AT_FDCWD) {
+        if (!getcwd(base, sizeof base))
+            return false;
+        snprintf(full, sizeof full, "%s/%s", base, name);
+    } else {
+        char link[64];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd);
+        ssize_t n = readlink(link, base, sizeof base - 1);
+        if (n < 0)
+            return false;
+        base[n] = 0;
+        snprintf(full, sizeof full, "%s/%s", base, name);
+    }
+    char *slash = strrchr(full, '/');
+    char dir[PATH_MAX];
+    *slash = 0;
+    if (!realpath(full[0] ? full : "/", dir))
+        return false;
+    return snprintf(out, PATH_MAX, "%s/%s", dir, slash + 1) < PATH_MAX;
+}
+
+static bool tracked_fd(int fd, struct stat *st)
+{
+    char link[64], path[PATH_MAX];
+    if (journal < 0 || fd == journal)
+        return false;
+    if (fstat(fd, st) != 0 || !(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)))
+        return false;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n < 0)
+        return false;
+    path[n] = 0;
+    return inside(path);
+}
+
+static void put(struct record r, const char *path, const char *path2, const char *grave_path, const void *old, const struct iovec *iov,
+                int count)
+{
+    struct iovec v[5 + 64];
+    int n = 0;
+    r.magic = 0x70776473;
+    r.path_size = path ? (uint32_t)strlen(path) : 0;
+    r.path2_size = path2 ? (uint32_t)strlen(path2) : 0;
+    r.grave_size = grave_path ? (uint32_t)strlen(grave_path) : 0;
+    v[n++] = (struct iovec){&r, sizeof r};
+    v[n++] = (struct iovec){(void *)(uintptr_t)path, r.path_size};
+    v[n++] = (struct iovec){(void *)(uintptr_t)path2, r.path2_size};
+    v[n++] = (struct iovec){(void *)(uintptr_t)grave_path, r.grave_size};
+    v[n++] = (struct iovec){(void *)(uintptr_t)old, r.old_bytes};
+    uint8_t *flat = NULL;
+    if (r.new_bytes) {
+        flat = malloc(r.new_bytes);
+        size_t at = 0;
+        for (int i = 0; i < count && at < r.new_bytes; i++) {
+            size_t take = iov[i].iov_len < r.new_bytes - at ? iov[i].iov_len : r.new_bytes - at;
+            memcpy(flat + at, iov[i].iov_base, take);
+            at += take;
+        }
+        v[n++] = (struct iovec){flat, r.new_bytes};
+    }
+    size_t total = 0;
+    for (int i = 0; i < n; i++)
+        total += v[i].iov_len;
+    if (REAL(writev)(journal, v, n) != (ssize_t)total)
+        abort();
+    free(flat);
+}
+
+/* Locked. Before IOV goes to OFFSET of FD. */
+static void note_write(int fd, const struct stat *st, const struct iovec *iov, int count, uint64_t offset)
+{
+    size_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += iov[i].iov_len;
+    uint64_t size = (uint64_t)st->st_size;
+    size_t old_bytes = offset >= size ? 0 : (size - offset < total ? (size_t)(size - offset) : total);
+    uint8_t *old = malloc(old_bytes ? old_bytes : 1);
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd); /* FD may be write-only */
+    int in = old_bytes ? REAL(open)(link, O_RDONLY | O_CLOEXEC) : -1;
+    if (old_bytes && (in < 0 || REAL(pread)(in, old, old_bytes, (off_t)offset) != (ssize_t)old_bytes))
+        abort();
+    if (in >= 0)
+        REAL(close)(in);
+    put((struct record){.kind = K_WRITE, .ino = st->st_ino, .offset = offset, .old_size = size,
+                        .old_bytes = (uint32_t)old_bytes, .new_bytes = (uint32_t)total},
+        NULL, NULL, NULL, old, iov, count);
+    free(old);
+}
+
+static ssize_t do_write(int fd, const struct iovec *iov, int count, off_t at, bool positioned)
+{
+    struct stat st;
+    pthread_mutex_lock(&lock);
+    if (tracked_fd(fd, &st) && S_ISREG(st.st_mode)) {
+        uint64_t offset = (uint64_t)at;
+        if (!positioned)
+            offset = (fcntl(fd, F_GETFL) & O_APPEND) ? (uint64_t)st.st_size : (uint64_t)lseek(fd, 0, SEEK_CUR);
+        note_write(fd, &st, iov, count, offset);
+    }
+    ssize_t n = positioned ? REAL(pwritev)(fd, iov, count, at) : REAL(writev)(fd, iov, count);
+    int e = errno;
+    pthread_mutex_unlock(&lock);
+    errno = e;
+    return n;
+}
+
+EXPORT ssize_t write(int fd, const void *p, size_t n)
+{
+    if (journal < 0)
+        return REAL(write)(fd, p, n);
+    struct iovec v = {(void *)(uintptr_t)p, n};
+    return do_write(fd, &v, 1, 0, false);
+}
+EXPORT ssize_t writev(int fd, const struct iovec *v, int n)
+{
+    return journal < 0 ? REAL(writev)(fd, v, n) : do_write(fd, v, n, 0, false);
+}
+EXPORT ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
+{
+    struct iovec v = {(void *)(uintptr_t)p, n};
+    return do_write(fd, &v, 1, at, true);
+}
+EXPORT ssize_t pwrite64(int fd, const void *p, size_t n, off_t at)
+{
+    return pwrite(fd, p, n, at);
+}
+EXPORT ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at)
+{
+    return do_write(fd, v, n, at, true);
+}
+EXPORT ssize_t pwritev64(int fd, const struct iovec *v, int n, off_t at)
+{
+    return do_write(fd, v, n, at, true);
+}
+
+static int do_size(int fd, off_t size, int (*change)(int, off_t))
+{
+    struct stat st;
+    pthread_mutex_lock(&lock);
+    if (tracked_fd(fd, &st)) {
+        /* What is cut off comes back when the cut is undone. */
+        uint64_t old_size = (uint64_t)st.st_size;
+        size_t lost = (uint64_t)size < old_size ? (size_t)(old_size - (uint64_t)size) : 0;
+        uint8_t *old = malloc(lost ? lost : 1);
+        char link[64];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        int in = lost ? REAL(open)(link, O_RDONLY | O_CLOEXEC) : -1;
+        if (lost && REAL(pread)(in, old, lost, size) != (ssize_t)lost)
+            abort();
+        if (in >= 0)
+            REAL(close)(in);
+        put((struct record){.kind = K_SIZE, .ino = st.st_ino, .offset = (uint64_t)size, .old_size = old_size, .old_bytes = (uint32_t)lost},
+            NULL, NULL, NULL, old, NULL, 0);
+        free(old);
+    }
+    int rc = change(fd, size);
+    int e = errno;
+    pthread_mutex_unlock(&lock);
+    errno = e;
+    return rc;
+}
+EXPORT int ftruncate(int fd, off_t size)
+{
+    return do_size(fd, size, REAL(ftruncate));
+}
+EXPORT int ftruncate64(int fd, off_t size)
+{
+    return do_size(fd, size, REAL(ftruncate));
+}
+EXPORT int fallocate(int fd, int mode, off_t at, off_t n)
+{
+    (void)fd, (void)mode, (void)at, (void)n;
+    errno = EOPNOTSUPP; /* callers fall back to plain writes */
+    return -1;
+}
+EXPORT int fallocate64(int fd, int mode, off_t at, off_t n)
+{
+    return fallocate(fd, mode, at, n);
+}
+
+static int do_sync(int fd)
+{
+    struct stat st;
+    pthread_mutex_lock(&lock);
+    if (tracked_fd(fd, &st))
+        put((struct record){.kind = S_ISDIR(st.st_mode) ? K_DIRSYNC : K_SYNC, .ino = st.st_ino}, NULL, NULL, NULL, NULL, NULL, 0);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+EXPORT int fsync(int fd)
+{
+    return journal < 0 ? REAL(fsync)(fd) : do_sync(fd);
+}
+EXPORT int fdatasync(int fd)
+{
+    return journal < 0 ? REAL(fdatasync)(fd) : do_sync(fd);
+}
+
+static uint64_t parent_ino(const char *path)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+    snprintf(dir, sizeof dir, "%s", path);
+    *strrchr(dir, '/') = 0;
+    return stat(dir, &st) == 0 ? st.st_ino : 0;
+}
+
+/* Keeps what PATH names alive under a name in the graveyard. */
+static const char *bury(const char *path, char out[PATH_MAX])
+{
+    if (snprintf(out, PATH_MAX, "%s/%llu", grave, (unsigned long long)++grave_serial) >= PATH_MAX)
+        return NULL;
+    return REAL(link)(path, out) == 0 ? out : NULL;
+}
+
+static int do_open(int dirfd, const char *name, int flags, mode_t mode)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    if (journal < 0 || !(flags & (O_CREAT | O_TRUNC)) || !absolute(dirfd, name, path) || !inside(path))
+        return REAL(openat)(dirfd, name, flags, mode);
+    pthread_mutex_lock(&lock);
+    bool there = stat(path, &st) == 0;
+    int fd = REAL(openat)(dirfd, name, flags & ~O_TRUNC, mode);
+    int e = errno;
+    if (fd >= 0 && !there && fstat(fd, &st) == 0)
+        put((struct record){.kind = K_CREATE, .ino = st.st_ino, .offset = parent_ino(path)}, path, NULL, NULL, NULL, NULL, 0);
+    pthread_mutex_unlock(&lock);
+    if (fd >= 0 && there && (flags & O_TRUNC) && ftruncate(fd, 0) != 0)
+        return -1;
+    errno = e;
+    return fd;
+}
+#define MODE_ARG(last)                                                                                                 \
+    mode_t mode = 0;                                                                                                   \
+    if (flags & (O_CREAT | O_TMPFILE)) {                                                                               \
+        va_list ap;                                                                                                    \
+        va_start(ap, last);                                                                                            \
+        mode = va_arg(ap, mode_t);                                                                                     \
+        va_end(ap);                                                                                                    \
+    }
+EXPORT int open(const char *name, int flags, ...)
+{
+    MODE_ARG(flags)
+    return do_open(AT_FDCWD, name, flags, mode);
+}
+EXPORT int open64(const char *name, int flags, ...)
+{
+    MODE_ARG(flags)
+    return do_open(AT_FDCWD, name, flags, mode);
+}
+EXPORT int openat(int dirfd, const char *name, int flags, ...)
+{
+    MODE_ARG(flags)
+    if (journal < 0)
+        return ((int (*)(int, const char *, int, ...))real("openat64"))(dirfd, name, flags, mode);
+    return do_open(dirfd, name, flags, mode);
+}
+
+EXPORT int rename(const char *from, const char *to)
+{
+    char a[PATH_MAX], b[PATH_MAX], g[PATH_MAX];
+    struct stat st, over;
+    if (journal < 0 || !absolute(AT_FDCWD, from, a) || !absolute(AT_FDCWD, to, b) || !inside(b))
+        return REAL(rename)(from, to);
+    pthread_mutex_lock(&lock);
+    if (stat(a, &st) == 0) {
+        const char *hidden = stat(b, &over) == 0 && S_ISREG(over.st_mode) ? bury(b, g) : NULL;
+        put((struct record){.kind = K_RENAME, .ino = st.st_ino, .offset = parent_ino(b)}, a, b, hidden, NULL, NULL, 0);
+    }
+    int rc = REAL(rename)(from, to);
+    int e = errno;
+    pthread_mutex_unlock(&lock);
+    errno = e;
+    return rc;
+}
+EXPORT int unlink(const char *name)
+{
+    char path[PATH_MAX], g[PATH_MAX];
+    struct stat st;
+    if (journal < 0 || !absolute(AT_FDCWD, name, path) || !inside(path))
+        return REAL(unlink)(name);
+    pthread_mutex_lock(&lock);
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
+        put((struct record){.kind = K_UNLINK, .ino = st.st_ino, .offset = parent_ino(path)}, path, NULL, bury(path, g), NULL, NULL, 0);
+    int rc = REAL(unlink)(name);
+    int e = errno;
+    pthread_mutex_unlock(&lock);
+    errno = e;
+    return rc;
+}
