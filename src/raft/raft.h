@@ -67,9 +67,9 @@ struct raft_output {
     size_t append_count;
     const struct raft_message *const *send;
     size_t send_count;
-    uint64_t commit_index;    /* apply up to here, in order */
-    uint64_t first_proposed;  /* index of the first command of RAFT_PROPOSE */
-    bool hard_state_changed;  /* store raft_hard_state() with or before `append` */
+    uint64_t commit_index;   /* apply up to here, in order */
+    uint64_t first_proposed; /* index of the first command of RAFT_PROPOSE */
+    bool hard_state_changed; /* store raft_hard_state() with or before `append` */
     bool role_changed;
 };
 
@@ -78,8 +78,8 @@ struct raft;
 /* A group as the log left it: entries are fed with raft_restore_entry in order before the first
  * step. APPLIED is what the state machine has persisted: entries at or below it may be gone; the
  * term of entry APPLIED is applied_term (0/0 for a new group). */
-struct raft *raft_new(const struct raft_config *config, struct raft_hard_state hard, uint64_t applied,
-                      uint64_t applied_term);
+struct raft *raft_new(const struct raft_config *config, struct raft_hard_state hard,
+                      uint64_t applied, uint64_t applied_term);
 void raft_free(struct raft *r); /* NULL is fine */
 /* ST_CORRUPT if the entry does not follow the one before. Takes a reference of its own. An entry
  * with an index already held replaces it and all behind it (a later leader overwrote them). */
