@@ -24,15 +24,15 @@
 struct raft_log;
 
 struct raft_log_options {
-    const char *dir;             /* of this stream; made when missing */
+    const char *dir; /* of this stream; made when missing */
     uint64_t cluster_id, store_id;
     uint32_t stream;
     uint64_t segment_bytes;
-    uint64_t batch_bytes;        /* close a batch above it */
+    uint64_t batch_bytes; /* close a batch above it */
     uint32_t batch_entries;
-    uint64_t group_wait_us;      /* let a batch wait this long for more; 0 = never */
-    uint64_t sync_delay_us;      /* measurement only: added to each sync */
-    bool keep_all;               /* test setting: cut nothing */
+    uint64_t group_wait_us; /* let a batch wait this long for more; 0 = never */
+    uint64_t sync_delay_us; /* measurement only: added to each sync */
+    bool keep_all;          /* test setting: cut nothing */
 };
 
 /* What recovery hands over, oldest first. Later records win over earlier ones: an entry replaces
@@ -50,7 +50,8 @@ struct raft_log_recovery {
  * ST_CORRUPT: damage below the durable offset; ERR names segment and offset. ST_INVALID: the
  * directory belongs to another cluster, store or format. */
 NODISCARD status raft_log_open(struct env *env, const struct raft_log_options *options,
-                               const struct raft_log_recovery *recovery, struct raft_log **out, struct err *err);
+                               const struct raft_log_recovery *recovery, struct raft_log **out,
+                               struct err *err);
 
 struct raft_log_events {
     void *arg;
@@ -58,15 +59,28 @@ struct raft_log_events {
     void (*on_stored)(void *arg, uint64_t ticket);
     void (*on_failed)(void *arg, status st); /* latched; once */
 };
-/* Starts the log thread; events arrive through MAILBOX on its loop. */
-void raft_log_start(struct raft_log *log, struct mailbox *mailbox, const struct raft_log_events *events);
-/* Writes what is pending, stops the thread, closes. NULL is fine. */
+/* Starts the log thread; events arrive through MAILBOX on its loop, never from inside a call. An
+ * event may stand for several tickets: the last of them. MAILBOX NULL: no thread; the owner calls
+ * raft_log_step, and events come from inside it (simulation, tests). */
+void raft_log_start(struct raft_log *log, struct mailbox *mailbox,
+                    const struct raft_log_events *events);
+/* Without a thread: one write of what was submitted, or one step of housekeeping. False when there
+ * was nothing to do. */
+bool raft_log_step(struct raft_log *log);
+/* Writes what is pending, stops the thread, closes; no event arrives after it. On the loop's thread
+ * or after the loop has stopped. NULL is fine. */
 void raft_log_close(struct raft_log *log);
 
-/* Loop thread. Adds records to the open batch; takes references of entry data. ST_DISK_FULL:
- * nothing was added. */
-NODISCARD status raft_log_append(struct raft_log *log, uint64_t group, const struct raft_entry *entries, size_t count);
-NODISCARD status raft_log_hard_state(struct raft_log *log, uint64_t group, struct raft_hard_state hs);
+/* Loop thread. Would SIZE bytes more of commands be taken now? Ask before proposing: what the core has
+ * appended cannot be taken back. After ST_OK the appends of the same turn (until raft_log_submit)
+ * are not refused. ST_DISK_FULL; ST_NO_MEMORY: too much is waiting to be written; ST_IO: failed. */
+NODISCARD status raft_log_admit(struct raft_log *log, size_t size);
+/* Loop thread. Adds records to the open batch; takes references of entry data. ST_DISK_FULL, ST_IO
+ * (the log has failed): nothing was added. */
+NODISCARD status raft_log_append(struct raft_log *log, uint64_t group,
+                                 const struct raft_entry *entries, size_t count);
+NODISCARD status raft_log_hard_state(struct raft_log *log, uint64_t group,
+                                     struct raft_hard_state hs);
 /* Closes the open batch and hands it to the log thread (or lets it wait group_wait_us). Returns the
  * batch's ticket, 0 when there was nothing to write. Tickets ascend by one. */
 uint64_t raft_log_submit(struct raft_log *log);
@@ -79,6 +93,8 @@ void raft_log_oldest(const struct raft_log *log, uint64_t *group, uint64_t *held
 struct raft_log_stats {
     uint64_t batches, entries, bytes, syncs, writes, segments, segments_recycled;
     uint64_t wakeups; /* of the log thread */
+    bool disk_full;   /* appends are refused at present */
+    status failed;    /* ST_OK or what was latched */
     /* microseconds, but batch_entries in entries */
     struct histogram group_wait, queued_wait, write, sync, batch, batch_entries;
 };
@@ -87,7 +103,8 @@ void raft_log_stats(const struct raft_log *log, struct raft_log_stats *out);
 
 /* Offline, for `metadb log dump` and `check`: reads without changing anything. FN gets one line
  * per record. ST_CORRUPT as raft_log_open. */
-NODISCARD status raft_log_inspect(struct env *env, const char *dir, void (*fn)(void *arg, const char *line), void *arg,
+NODISCARD status raft_log_inspect(struct env *env, const char *dir,
+                                  void (*fn)(void *arg, const char *line), void *arg,
                                   struct err *err);
 
 #endif
