@@ -25,6 +25,27 @@ struct kv_store_stats {
     uint64_t gets, gets_cold, iters, seeks, batches, keys_written, keys_deleted, flushes;
     uint64_t block_cache_bytes, memtable_bytes, table_reader_bytes, files, disk_bytes;
 };
+/* An implementation's iterator and batch begin with these. */
+struct kv_store_iter_ops {
+    void (*free)(struct kv_store_iter *);
+    status (*seek)(struct kv_store_iter *, bytes at_or_after);
+    status (*seek_before)(struct kv_store_iter *, bytes before);
+    status (*next)(struct kv_store_iter *);
+    status (*prev)(struct kv_store_iter *);
+    bytes (*key)(const struct kv_store_iter *);
+    bytes (*value)(const struct kv_store_iter *);
+};
+struct kv_store_iter {
+    const struct kv_store_iter_ops *ops;
+};
+struct kv_store_batch_ops {
+    void (*put)(struct kv_store_batch *, bytes key, bytes value);
+    void (*del)(struct kv_store_batch *, bytes key);
+    void (*free)(struct kv_store_batch *);
+};
+struct kv_store_batch {
+    const struct kv_store_batch_ops *ops;
+};
 struct kv_store_ops {
     void (*close)(struct kv_store *);
     status (*get)(struct kv_store *, bytes key, enum kv_tier tier, struct arena *a, bytes *out);
@@ -47,6 +68,10 @@ struct kv_store_options {
 
 NODISCARD status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, struct kv_store **out, struct err *err);
 struct kv_store *kv_store_new_mem(void);
+/* Tests and the simulator: what a crash leaves of a store_mem, and ST_COLD for every read at
+ * KV_TIER_CACHE while COLD. */
+void kv_store_mem_crash(struct kv_store *s);
+void kv_store_mem_set_cold(struct kv_store *s, bool cold);
 void kv_store_close(struct kv_store *s); /* NULL is fine */
 
 /* ST_OK and a copy in A, ST_NOT_FOUND, ST_COLD, ST_IO, ST_CORRUPT. */
@@ -69,5 +94,8 @@ void kv_store_batch_delete(struct kv_store_batch *b, bytes key);
 void kv_store_batch_free(struct kv_store_batch *b);
 NODISCARD status kv_store_write(struct kv_store *s, struct kv_store_batch *b); /* frees B, also on error */
 NODISCARD status kv_store_flush(struct kv_store *s);
+/* Compacts [LOWER, UPPER) alone. Pool threads. */
+void kv_store_compact(struct kv_store *s, bytes lower, bytes upper);
+void kv_store_stats(struct kv_store *s, struct kv_store_stats *out);
 
 #endif

@@ -1,0 +1,103 @@
+/*
+ * Calls through the store's table of functions, so that callers do not see the table and what all
+ * implementations owe is asserted in one place.
+ */
+#include "kv/store.h"
+#include "base/assert.h"
+
+void kv_store_close(struct kv_store *s)
+{
+    if (s != NULL)
+        s->ops->close(s);
+}
+
+status kv_store_get(struct kv_store *s, bytes key, enum kv_tier tier, struct arena *a, bytes *out)
+{
+    return s->ops->get(s, key, tier, a, out);
+}
+
+struct kv_store_iter *kv_store_iter_new(struct kv_store *s, bytes lower, bytes upper,
+                                        enum kv_tier tier)
+{
+    ASSERT(lower.size > 0);
+    ASSERT(upper.size > 0);
+    ASSERT(tier != KV_TIER_PERSISTED);
+    return s->ops->iter_new(s, lower, upper, tier);
+}
+
+void kv_store_iter_free(struct kv_store_iter *it)
+{
+    if (it != NULL)
+        it->ops->free(it);
+}
+
+status kv_store_iter_seek(struct kv_store_iter *it, bytes at_or_after)
+{
+    return it->ops->seek(it, at_or_after);
+}
+
+status kv_store_iter_seek_before(struct kv_store_iter *it, bytes before)
+{
+    return it->ops->seek_before(it, before);
+}
+
+status kv_store_iter_next(struct kv_store_iter *it)
+{
+    return it->ops->next(it);
+}
+
+status kv_store_iter_prev(struct kv_store_iter *it)
+{
+    return it->ops->prev(it);
+}
+
+bytes kv_store_iter_key(const struct kv_store_iter *it)
+{
+    return it->ops->key(it);
+}
+
+bytes kv_store_iter_value(const struct kv_store_iter *it)
+{
+    return it->ops->value(it);
+}
+
+struct kv_store_batch *kv_store_batch_new(struct kv_store *s)
+{
+    return s->ops->batch_new(s);
+}
+
+void kv_store_batch_put(struct kv_store_batch *b, bytes key, bytes value)
+{
+    b->ops->put(b, key, value);
+}
+
+void kv_store_batch_delete(struct kv_store_batch *b, bytes key)
+{
+    b->ops->del(b, key);
+}
+
+void kv_store_batch_free(struct kv_store_batch *b)
+{
+    if (b != NULL)
+        b->ops->free(b);
+}
+
+status kv_store_write(struct kv_store *s, struct kv_store_batch *b)
+{
+    return s->ops->write(s, b);
+}
+
+status kv_store_flush(struct kv_store *s)
+{
+    return s->ops->flush(s);
+}
+
+void kv_store_compact(struct kv_store *s, bytes lower, bytes upper)
+{
+    s->ops->compact(s, lower, upper);
+}
+
+void kv_store_stats(struct kv_store *s, struct kv_store_stats *out)
+{
+    s->ops->stats(s, out);
+}

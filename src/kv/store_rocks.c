@@ -1,0 +1,523 @@
+/*
+ * The door to RocksDB: one column family, its WAL off on every write.
+ *
+ * A batch is atomic inside the one column family; what a crash leaves is a prefix of the batches.
+ * The Raft log is the write-ahead log: "persisted" means that kv_store_flush came back, and a read
+ * at KV_TIER_PERSISTED skips RocksDB's memtables, so it shows exactly that.
+ *
+ * Invariants
+ *   S1  Every write goes through `write_options`, which turn the WAL off.
+ *   S2  Every iterator has both bounds; the memory they point to lives as long as it.
+ *   S3  After a failed write or flush the store takes no more writes: RocksDB keeps its background
+ *       error until it is opened again, and what was lost is known to the log alone. Reads go on.
+ *   S4  Filters and indexes are in the memory of open tables, never in the block cache, so a read
+ *       at KV_TIER_CACHE is cold only for data blocks.
+ *
+ * Threads: RocksDB is thread-safe; writers are pool threads, one flush at a time per shard.
+ */
+#include "base/assert.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "kv/store.h"
+
+#include <rocksdb/c.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#define BLOCK_BYTES 4096u
+#define BLOOM_BITS 10.0
+#define TIERS 3
+
+struct rocks_store {
+    struct kv_store base;
+    rocksdb_t *db;
+    rocksdb_options_t *options;
+    rocksdb_cache_t *cache;
+    rocksdb_writeoptions_t *write_options;
+    rocksdb_flushoptions_t *flush_options;
+    rocksdb_compactoptions_t *compact_options;
+    rocksdb_readoptions_t *read_options[TIERS]; /* by enum kv_tier, for point reads */
+    _Atomic int failed;                         /* a status; S3 */
+    _Atomic uint64_t gets, gets_cold, iters, seeks, batches, keys_written, keys_deleted, flushes;
+};
+
+struct rocks_batch {
+    struct kv_store_batch base;
+    struct rocks_store *store;
+    rocksdb_writebatch_t *batch;
+    uint64_t puts, deletes;
+};
+
+struct rocks_iter {
+    struct kv_store_iter base;
+    struct rocks_store *store;
+    rocksdb_iterator_t *it;
+    rocksdb_readoptions_t *options;
+    size_t lower_size, upper_size;
+    uint8_t bounds[]; /* lower, then upper; S2 */
+};
+
+static void count(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Takes the error text that RocksDB allocated. The C API has no codes, only these texts. */
+static status error_take(char *text, const char *what)
+{
+    status st = ST_IO;
+
+    if (text == NULL)
+        return ST_OK;
+    if (begins_with(text, "Result incomplete"))
+        st = ST_COLD;
+    else if (begins_with(text, "Corruption"))
+        st = ST_CORRUPT;
+    else if (strstr(text, "No space left on device") != NULL)
+        st = ST_DISK_FULL;
+    if (st != ST_COLD)
+        LOG_ERROR("store.failed", LOG_STR("call", what), LOG_STR("error", text));
+    rocksdb_free(text);
+    return st;
+}
+
+/* The first failure of a write or flush stays; see S3. */
+static status latch(struct rocks_store *s, status st)
+{
+    int none = ST_OK;
+
+    if (st != ST_OK)
+        atomic_compare_exchange_strong_explicit(&s->failed, &none, (int)st, memory_order_acq_rel,
+                                                memory_order_acquire);
+    return st;
+}
+
+static status latched(const struct rocks_store *s)
+{
+    return (status)atomic_load_explicit(&s->failed, memory_order_acquire);
+}
+
+/* -- reading ---------------------------------------------------------------------------------- */
+
+static void read_tier_set(rocksdb_readoptions_t *o, enum kv_tier tier)
+{
+    static const int tiers[TIERS] = {
+        [KV_TIER_ANY] = 0,       /* kReadAllTier */
+        [KV_TIER_CACHE] = 1,     /* kBlockCacheTier */
+        [KV_TIER_PERSISTED] = 2, /* kPersistedTier */
+    };
+
+    rocksdb_readoptions_set_read_tier(o, tiers[tier]);
+}
+
+static status rocks_get(struct kv_store *base, bytes key, enum kv_tier tier, struct arena *a,
+                        bytes *out)
+{
+    struct rocks_store *s = (struct rocks_store *)base;
+    rocksdb_pinnableslice_t *slice;
+    char *error = NULL;
+    const char *data;
+    size_t size;
+    status st;
+
+    count(&s->gets, 1);
+    slice =
+        rocksdb_get_pinned(s->db, s->read_options[tier], (const char *)key.data, key.size, &error);
+    if (error != NULL) {
+        st = error_take(error, "get");
+        if (st == ST_COLD)
+            count(&s->gets_cold, 1);
+        return st;
+    }
+    if (slice == NULL)
+        return ST_NOT_FOUND;
+    data = rocksdb_pinnableslice_value(slice, &size);
+    *out = arena_copy(a, bytes_make(data, size));
+    rocksdb_pinnableslice_destroy(slice);
+    return ST_OK;
+}
+
+static void rocks_iter_free(struct kv_store_iter *base)
+{
+    struct rocks_iter *it = (struct rocks_iter *)base;
+
+    rocksdb_iter_destroy(it->it);
+    rocksdb_readoptions_destroy(it->options);
+    free(it);
+}
+
+static status iter_state(const struct rocks_iter *it)
+{
+    char *error = NULL;
+
+    if (rocksdb_iter_valid(it->it))
+        return ST_OK;
+    rocksdb_iter_get_error(it->it, &error);
+    return error != NULL ? error_take(error, "iterate") : ST_END;
+}
+
+static status rocks_iter_seek(struct kv_store_iter *base, bytes key)
+{
+    struct rocks_iter *it = (struct rocks_iter *)base;
+
+    count(&it->store->seeks, 1);
+    rocksdb_iter_seek(it->it, (const char *)key.data, key.size);
+    return iter_state(it);
+}
+
+static status rocks_iter_seek_before(struct kv_store_iter *base, bytes before)
+{
+    struct rocks_iter *it = (struct rocks_iter *)base;
+    bytes upper = bytes_make(it->bounds + it->lower_size, it->upper_size);
+    size_t size;
+    const char *key;
+
+    if (bytes_cmp(before, upper) >= 0)
+        before = upper;
+    count(&it->store->seeks, 1);
+    rocksdb_iter_seek_for_prev(it->it, (const char *)before.data, before.size);
+    if (!rocksdb_iter_valid(it->it))
+        return iter_state(it);
+    key = rocksdb_iter_key(it->it, &size);
+    if (bytes_eq(bytes_make(key, size), before))
+        rocksdb_iter_prev(it->it);
+    return iter_state(it);
+}
+
+static status rocks_iter_next(struct kv_store_iter *base)
+{
+    struct rocks_iter *it = (struct rocks_iter *)base;
+
+    rocksdb_iter_next(it->it);
+    return iter_state(it);
+}
+
+static status rocks_iter_prev(struct kv_store_iter *base)
+{
+    struct rocks_iter *it = (struct rocks_iter *)base;
+
+    rocksdb_iter_prev(it->it);
+    return iter_state(it);
+}
+
+static bytes rocks_iter_key(const struct kv_store_iter *base)
+{
+    size_t size;
+    const char *p = rocksdb_iter_key(((const struct rocks_iter *)base)->it, &size);
+
+    return bytes_make(p, size);
+}
+
+static bytes rocks_iter_value(const struct kv_store_iter *base)
+{
+    size_t size;
+    const char *p = rocksdb_iter_value(((const struct rocks_iter *)base)->it, &size);
+
+    return bytes_make(p, size);
+}
+
+static const struct kv_store_iter_ops rocks_iter_ops = {
+    .free = rocks_iter_free,
+    .seek = rocks_iter_seek,
+    .seek_before = rocks_iter_seek_before,
+    .next = rocks_iter_next,
+    .prev = rocks_iter_prev,
+    .key = rocks_iter_key,
+    .value = rocks_iter_value,
+};
+
+static struct kv_store_iter *rocks_iter_new(struct kv_store *base, bytes lower, bytes upper,
+                                            enum kv_tier tier)
+{
+    struct rocks_store *s = (struct rocks_store *)base;
+    struct rocks_iter *it = malloc(sizeof *it + lower.size + upper.size);
+
+    ASSERT(it != NULL);
+    it->base.ops = &rocks_iter_ops;
+    it->store = s;
+    it->lower_size = lower.size;
+    it->upper_size = upper.size;
+    memcpy(it->bounds, lower.data, lower.size);
+    memcpy(it->bounds + lower.size, upper.data, upper.size);
+    it->options = rocksdb_readoptions_create();
+    read_tier_set(it->options, tier);
+    rocksdb_readoptions_set_iterate_lower_bound(it->options, (const char *)it->bounds, lower.size);
+    rocksdb_readoptions_set_iterate_upper_bound(it->options, (const char *)it->bounds + lower.size,
+                                                upper.size);
+    it->it = rocksdb_create_iterator(s->db, it->options);
+    count(&s->iters, 1);
+    return &it->base;
+}
+
+/* -- writing ---------------------------------------------------------------------------------- */
+
+static void rocks_batch_put(struct kv_store_batch *base, bytes key, bytes value)
+{
+    struct rocks_batch *b = (struct rocks_batch *)base;
+
+    rocksdb_writebatch_put(b->batch, (const char *)key.data, key.size, (const char *)value.data,
+                           value.size);
+    b->puts++;
+}
+
+static void rocks_batch_delete(struct kv_store_batch *base, bytes key)
+{
+    struct rocks_batch *b = (struct rocks_batch *)base;
+
+    rocksdb_writebatch_delete(b->batch, (const char *)key.data, key.size);
+    b->deletes++;
+}
+
+static void rocks_batch_free(struct kv_store_batch *base)
+{
+    struct rocks_batch *b = (struct rocks_batch *)base;
+
+    rocksdb_writebatch_destroy(b->batch);
+    free(b);
+}
+
+static const struct kv_store_batch_ops rocks_batch_ops = {
+    .put = rocks_batch_put,
+    .del = rocks_batch_delete,
+    .free = rocks_batch_free,
+};
+
+static struct kv_store_batch *rocks_batch_new(struct kv_store *base)
+{
+    struct rocks_batch *b = calloc(1, sizeof *b);
+
+    ASSERT(b != NULL);
+    b->base.ops = &rocks_batch_ops;
+    b->store = (struct rocks_store *)base;
+    b->batch = rocksdb_writebatch_create();
+    return &b->base;
+}
+
+static status rocks_write(struct kv_store *base, struct kv_store_batch *batch)
+{
+    struct rocks_store *s = (struct rocks_store *)base;
+    struct rocks_batch *b = (struct rocks_batch *)batch;
+    status st = latched(s);
+    char *error = NULL;
+
+    if (st == ST_OK && fault_point("store.rocks.write"))
+        st = latch(s, ST_IO);
+    if (st == ST_OK) {
+        rocksdb_write(s->db, s->write_options, b->batch, &error);
+        st = latch(s, error_take(error, "write"));
+    }
+    if (st == ST_OK) {
+        count(&s->batches, 1);
+        count(&s->keys_written, b->puts);
+        count(&s->keys_deleted, b->deletes);
+    }
+    rocks_batch_free(batch);
+    return st;
+}
+
+static status rocks_flush(struct kv_store *base)
+{
+    struct rocks_store *s = (struct rocks_store *)base;
+    char *error = NULL;
+
+    ST_TRY(latched(s));
+    if (fault_point("store.rocks.flush"))
+        return latch(s, ST_IO);
+    rocksdb_flush(s->db, s->flush_options, &error);
+    count(&s->flushes, 1);
+    return latch(s, error_take(error, "flush"));
+}
+
+static void rocks_compact(struct kv_store *base, bytes lower, bytes upper)
+{
+    struct rocks_store *s = (struct rocks_store *)base;
+
+    rocksdb_compact_range_opt(s->db, s->compact_options, (const char *)lower.data, lower.size,
+                              (const char *)upper.data, upper.size);
+}
+
+/* -- statistics, opening and closing ---------------------------------------------------------- */
+
+static uint64_t property(const struct rocks_store *s, const char *name)
+{
+    uint64_t v = 0;
+
+    return rocksdb_property_int(s->db, name, &v) == 0 ? v : 0;
+}
+
+static uint64_t read_counter(const _Atomic uint64_t *c)
+{
+    return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+static void rocks_stats(struct kv_store *base, struct kv_store_stats *out)
+{
+    struct rocks_store *s = (struct rocks_store *)base;
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(s->db);
+
+    *out = (struct kv_store_stats){
+        .gets = read_counter(&s->gets),
+        .gets_cold = read_counter(&s->gets_cold),
+        .iters = read_counter(&s->iters),
+        .seeks = read_counter(&s->seeks),
+        .batches = read_counter(&s->batches),
+        .keys_written = read_counter(&s->keys_written),
+        .keys_deleted = read_counter(&s->keys_deleted),
+        .flushes = read_counter(&s->flushes),
+        .block_cache_bytes = rocksdb_cache_get_usage(s->cache),
+        .memtable_bytes = property(s, "rocksdb.cur-size-all-mem-tables"),
+        .table_reader_bytes = property(s, "rocksdb.estimate-table-readers-mem"),
+        .files = (uint64_t)rocksdb_livefiles_count(files),
+        .disk_bytes = property(s, "rocksdb.total-sst-files-size"),
+    };
+    rocksdb_livefiles_destroy(files);
+}
+
+static void rocks_close(struct kv_store *base)
+{
+    struct rocks_store *s = (struct rocks_store *)base;
+
+    if (s->db != NULL)
+        rocksdb_close(s->db);
+    for (int t = 0; t < TIERS; t++)
+        if (s->read_options[t] != NULL)
+            rocksdb_readoptions_destroy(s->read_options[t]);
+    rocksdb_writeoptions_destroy(s->write_options);
+    rocksdb_flushoptions_destroy(s->flush_options);
+    rocksdb_compactoptions_destroy(s->compact_options);
+    rocksdb_options_destroy(s->options);
+    rocksdb_cache_destroy(s->cache);
+    free(s);
+}
+
+static const struct kv_store_ops rocks_ops = {
+    .close = rocks_close,
+    .get = rocks_get,
+    .iter_new = rocks_iter_new,
+    .batch_new = rocks_batch_new,
+    .write = rocks_write,
+    .flush = rocks_flush,
+    .compact = rocks_compact,
+    .stats = rocks_stats,
+};
+
+/* Half of what the process may open, after raising its soft limit: connections need the rest. */
+static int open_files_max(void)
+{
+    struct rlimit limit;
+    rlim_t half;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 256;
+    if (limit.rlim_cur < limit.rlim_max) {
+        rlim_t before = limit.rlim_cur;
+
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            limit.rlim_cur = before;
+    }
+    half = limit.rlim_cur / 2;
+    if (half < 64)
+        return 64;
+    return half < 1000000 ? (int)half : 1000000;
+}
+
+static void table_options_set(struct rocks_store *s)
+{
+    rocksdb_block_based_table_options_t *t = rocksdb_block_based_options_create();
+
+    rocksdb_block_based_options_set_block_size(t, BLOCK_BYTES);
+    rocksdb_block_based_options_set_block_cache(t, s->cache);
+    rocksdb_block_based_options_set_filter_policy(
+        t, rocksdb_filterpolicy_create_bloom_full(BLOOM_BITS));
+    rocksdb_block_based_options_set_whole_key_filtering(t, 1);
+    rocksdb_block_based_options_set_format_version(t, 5);
+    rocksdb_block_based_options_set_cache_index_and_filter_blocks(t, 0); /* S4 */
+    rocksdb_options_set_block_based_table_factory(s->options, t);
+    rocksdb_block_based_options_destroy(t);
+}
+
+/* What has no setter in the C API goes through RocksDB's own option strings. */
+static status options_from_text(struct rocks_store *s, const char *text)
+{
+    rocksdb_options_t *more = rocksdb_options_create();
+    char *error = NULL;
+
+    rocksdb_get_options_from_string(s->options, text, more, &error);
+    if (error != NULL) {
+        rocksdb_options_destroy(more);
+        return error_take(error, "options");
+    }
+    rocksdb_options_destroy(s->options);
+    s->options = more;
+    return ST_OK;
+}
+
+static status options_make(struct rocks_store *s, const struct kv_store_options *o)
+{
+    int threads = o->background_threads > 0 ? (int)o->background_threads : 2;
+    rocksdb_env_t *env = rocksdb_create_default_env();
+
+    rocksdb_env_set_background_threads(env, threads);
+    rocksdb_env_set_high_priority_background_threads(env, 1);
+    s->options = rocksdb_options_create();
+    rocksdb_options_set_env(s->options, env);
+    rocksdb_env_destroy(env); /* the default environment itself lives on */
+    rocksdb_options_set_create_if_missing(s->options, 1);
+    rocksdb_options_set_paranoid_checks(s->options, 1);
+    rocksdb_options_set_max_open_files(s->options, open_files_max());
+    rocksdb_options_set_max_background_jobs(s->options, threads + 1);
+    rocksdb_options_set_write_buffer_size(s->options, o->write_buffer_bytes);
+    rocksdb_options_set_max_write_buffer_number(s->options, 4);
+    rocksdb_options_set_compression(s->options, rocksdb_lz4_compression);
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(s->options, 1);
+    rocksdb_options_set_stats_dump_period_sec(s->options, 0);
+    rocksdb_options_set_info_log_level(s->options, 2); /* warnings */
+    rocksdb_options_set_max_log_file_size(s->options, 4u << 20);
+    rocksdb_options_set_keep_log_file_num(s->options, 2);
+    table_options_set(s);
+    return options_from_text(s, "avoid_flush_during_shutdown=true;stats_persist_period_sec=0");
+}
+
+status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, struct kv_store **out,
+                           struct err *err)
+{
+    struct rocks_store *s = calloc(1, sizeof *s);
+    char *error = NULL;
+    status st;
+
+    ASSERT(s != NULL);
+    s->base.ops = &rocks_ops;
+    s->cache = rocksdb_cache_create_lru(o->block_cache_bytes);
+    s->write_options = rocksdb_writeoptions_create();
+    rocksdb_writeoptions_disable_WAL(s->write_options, 1); /* S1 */
+    s->flush_options = rocksdb_flushoptions_create();
+    rocksdb_flushoptions_set_wait(s->flush_options, 1);
+    s->compact_options = rocksdb_compactoptions_create();
+    rocksdb_compactoptions_set_exclusive_manual_compaction(s->compact_options, 0);
+    for (int t = 0; t < TIERS; t++) {
+        s->read_options[t] = rocksdb_readoptions_create();
+        read_tier_set(s->read_options[t], (enum kv_tier)t);
+    }
+    st = options_make(s, o);
+    if (st == ST_OK) {
+        s->db = rocksdb_open(s->options, dir, &error);
+        if (error != NULL) {
+            err_set(err, ST_IO, "could not open the store in \"%s\": %s", dir, error);
+            st = error_take(error, "open");
+        }
+    }
+    if (st != ST_OK) {
+        err_default(err, st);
+        rocks_close(&s->base);
+        return st;
+    }
+    *out = &s->base;
+    return ST_OK;
+}
