@@ -55,13 +55,14 @@ struct kv_cell {
 
 struct kv_view {
     struct kv_state *state;
-    hlc_ts at;          /* HLC_MAX = latest */
+    hlc_ts at;          /* HLC_MAX = latest; inside a command the owner then sees its own writes */
     enum kv_tier tier;
     bool pool;          /* on a pool thread: offline by default */
     struct arena *arena;/* copies of what came from the store, or of everything if `pool` */
 };
 
-/* ST_OK, ST_NOT_FOUND (absent or deleted), ST_COLD, ST_IO, ST_CORRUPT. */
+/* ST_OK, ST_NOT_FOUND (absent or deleted), ST_COLD, ST_IO, ST_CORRUPT; ST_CONFLICT when the store
+ * already holds newer state than the snapshot `at`, which then is older than the retention. */
 NODISCARD status kv_state_get(const struct kv_view *v, bytes key, struct kv_cell *out);
 /* Newest stamp of KEY above AFTER in memory, 0 if none; *deleted tells its kind. Never cold: versions
  * younger than a live snapshot are all in memtables. */
@@ -69,12 +70,15 @@ hlc_ts kv_state_newer(const struct kv_state *s, bytes key, hlc_ts after, bool *d
 /* Brings what kv_state_get(KEY) needs into the block cache. Pool threads. */
 void kv_state_prefetch(struct kv_state *s, bytes key);
 
-/* Visible entries of [lower, upper) in order, or backwards. Short-lived: one page. */
+/* Visible entries of [lower, upper) in order, or backwards. Short-lived: one page. What the same
+ * command puts ahead of an open scan may or may not be seen by it. */
 struct kv_scan;
 struct kv_scan *kv_scan_open(const struct kv_view *v, bytes lower, bytes upper, bool backwards);
-/* ST_OK with an entry (borrowed until the next call), ST_END, ST_COLD (call again on a pool thread
- * from the last key), ST_IO, ST_CORRUPT. */
+/* ST_OK with an entry (borrowed until the next call), ST_END, ST_COLD (go on with a new scan on a pool
+ * thread from the last key), ST_IO, ST_CORRUPT, ST_CONFLICT as for kv_state_get. */
 NODISCARD status kv_scan_next(struct kv_scan *s, bytes *key, struct kv_cell *cell);
+/* Entries passed over so far that gave no row: deletions and versions younger than the snapshot. */
+uint64_t kv_scan_skipped(const struct kv_scan *s);
 void kv_scan_close(struct kv_scan *s); /* NULL is fine */
 
 /* Row of KEY and CELL: key columns, value columns, aggregates, seq. Borrows both. ST_CORRUPT. */
@@ -86,7 +90,8 @@ void kv_state_begin(struct kv_state *s, uint64_t index, uint64_t term, hlc_ts ts
 void kv_state_put(struct kv_state *s, bytes key, bytes row, bool fresh);
 void kv_state_delete(struct kv_state *s, bytes key, bool fresh);
 void kv_state_delta(struct kv_state *s, bytes attr_key, int64_t children, int64_t mtime, int64_t ctime);
-/* Queue of quota and index items for the sink; delivered in order of stamps, one record a command. */
+/* Queue of quota and index items for the sink; delivered in order of stamps, at most one record a
+ * command. */
 void kv_state_queue_push(struct kv_state *s, bytes items);
 void kv_state_queue_ack(struct kv_state *s, hlc_ts up_to);
 void kv_state_end(struct kv_state *s); /* publishes applied index and stamp */

@@ -1,0 +1,320 @@
+/*
+ * Flush: the oldest sealed generation, pruned to one state per key, as one atomic batch.
+ *
+ *     new (owner) -> run (pool): build -> write -> sync -> verify -> done (owner)
+ *
+ * Of each key only the newest version counts. A deletion becomes a tombstone; a key that this
+ * generation saw both come and go leaves nothing. Pending deltas are folded into the row, of the
+ * same generation or of the store. The queue and the shard's record are those of the seal.
+ *
+ * Invariants
+ *   F1  Generations are flushed in order, one at a time: what the store holds is the state at the
+ *       record's index and nothing else.
+ *   F2  The batch can be built and written again after a failure: a stored row whose `folded`
+ *       covers a delta has it already.
+ *   F3  The generation leaves the list after its batch is persisted, never before.
+ *   F4  `flushed_ts` is raised before the batch becomes visible.
+ */
+#include "base/assert.h"
+#include "base/codec.h"
+#include "base/fault.h"
+#include "base/rcu.h"
+#include "kv/state_internal.h"
+
+#include <stdlib.h>
+
+#define BATCH 64u
+
+struct kv_flush {
+    struct kv_state *state;
+    struct kv__generation *gen;
+    struct kv_shard_record before; /* of the store, when the generation is flushed first */
+    /* while running */
+    struct kv_store_batch *batch;
+    struct obuf value;
+    struct arena arena;
+    struct kv_state_stats counts;
+};
+
+/* Log time at which generation G may be flushed. */
+static hlc_ts due_of(const struct kv_state *s, const struct kv__generation *g)
+{
+    return g->record.applied_ts + hlc_from_us((int64_t)s->options.retention_us);
+}
+
+static struct kv__generation *oldest_sealed(const struct kv_state *s)
+{
+    const struct kv__list *list = atomic_load_explicit(&s->list, memory_order_relaxed);
+
+    return list->count > 1 ? list->gen[list->count - 1] : NULL;
+}
+
+hlc_ts kv_state_flush_due(const struct kv_state *s)
+{
+    const struct kv__generation *g = oldest_sealed(s);
+
+    return g != NULL ? due_of(s, g) : 0;
+}
+
+struct kv_flush *kv_flush_new(struct kv_state *s, hlc_ts log_time)
+{
+    struct kv__generation *g = oldest_sealed(s);
+    struct kv_flush *f;
+
+    if (g == NULL || s->flushing || log_time < due_of(s, g))
+        return NULL;
+    f = calloc(1, sizeof *f);
+    ASSERT(f != NULL);
+    f->state = s;
+    f->gen = kv__generation_ref(g);
+    s->flushing = true;
+    return f;
+}
+
+/* -- building --------------------------------------------------------------------------------- */
+
+static void put_row(struct kv_flush *f, bytes key, const struct kv__stored *stored)
+{
+    obuf_reset(&f->value);
+    kv__stored_encode(key, stored, &f->value);
+    kv_store_batch_put(f->batch, key, bytes_make(f->value.data, f->value.size));
+    f->counts.keys_flushed++;
+}
+
+/* The row of BASE with D folded in. */
+static status put_folded(struct kv_flush *f, bytes key, hlc_ts ts, bytes base,
+                         const struct kv_delta *d)
+{
+    struct kv__stored stored = {.ts = ts, .folded = f->gen->record.applied_ts, .row = base};
+    struct obuf row;
+    status st = ST_OK;
+
+    obuf_init(&row);
+    if (d->present) {
+        ST_GOTO(out, kv__attr_fold(base, d, &row));
+        stored.row = bytes_make(row.data, row.size);
+        f->counts.deltas_folded++;
+    }
+    put_row(f, key, &stored);
+out:
+    obuf_fini(&row);
+    return st;
+}
+
+/* A directory that this generation only counted for: its row is in the store, or it went before. */
+static status fold_into_store(struct kv_flush *f, bytes key, const struct kv_delta *d)
+{
+    struct kv__stored stored;
+    bytes value;
+    status st;
+
+    arena_reset(&f->arena);
+    st = kv_store_get(f->state->store, key, KV_TIER_ANY, &f->arena, &value);
+    if (st == ST_NOT_FOUND)
+        return ST_OK;
+    ST_TRY(st);
+    ST_TRY(kv__stored_decode(key, value, &stored));
+    if (stored.folded >= d->last)
+        return ST_OK; /* F2 */
+    return put_folded(f, key, stored.ts, stored.row, d);
+}
+
+static uint64_t versions_below(const struct kv_version *v)
+{
+    uint64_t n = 0;
+
+    for (v = v->older; v != NULL; v = v->older)
+        n++;
+    return n;
+}
+
+static status flush_entry(struct kv_flush *f, const struct kv_mem_entry *e)
+{
+    bytes key = kv_mem_entry_key(e);
+    const struct kv_version *v;
+    struct kv_delta d;
+
+    kv_mem_entry_read(e, &v, &d);
+    if (v == NULL)
+        return d.present ? fold_into_store(f, key, &d) : ST_OK;
+    f->counts.versions_pruned += versions_below(v);
+    if (!v->deleted)
+        return put_folded(f, key, v->ts, bytes_make(v->data, v->size), &d);
+    if (kv_mem_entry_born_here(e)) {
+        f->counts.keys_pruned++;
+        return ST_OK;
+    }
+    kv_store_batch_delete(f->batch, key);
+    f->counts.tombstones_flushed++;
+    return ST_OK;
+}
+
+static status build_rows(struct kv_flush *f)
+{
+    static const uint8_t first = 0;
+    const struct kv_mem_entry *batch[BATCH];
+    bytes from = bytes_make(&first, 1);
+    unsigned n = kv_memtable_walk(f->gen->mem, from, BYTES_EMPTY, batch, BATCH);
+
+    while (n > 0) {
+        for (unsigned i = 0; i < n; i++)
+            ST_TRY(flush_entry(f, batch[i]));
+        from = kv_mem_entry_key(batch[n - 1]);
+        n = kv_memtable_walk_after(f->gen->mem, from, BYTES_EMPTY, batch, BATCH);
+    }
+    return ST_OK;
+}
+
+/* Deletes stored records that were acknowledged by the seal. */
+static status build_acked(struct kv_flush *f)
+{
+    uint8_t lower[KV__QUEUE_KEY_SIZE], upper[KV__QUEUE_KEY_SIZE];
+    uint64_t shard = f->state->options.shard;
+    hlc_ts acked = f->gen->record.queue_acked;
+    bytes from = kv__queue_key(lower, shard, f->before.queue_acked + 1);
+    struct kv_store_iter *it;
+    status st;
+
+    if (acked <= f->before.queue_acked)
+        return ST_OK;
+    it = kv_store_iter_new(f->state->store, from, kv__queue_key(upper, shard, acked + 1),
+                           KV_TIER_ANY);
+    for (st = kv_store_iter_seek(it, from); st == ST_OK; st = kv_store_iter_next(it))
+        kv_store_batch_delete(f->batch, kv_store_iter_key(it));
+    kv_store_iter_free(it);
+    return st == ST_END ? ST_OK : st;
+}
+
+static void build_queue(struct kv_flush *f)
+{
+    uint8_t key[KV__QUEUE_KEY_SIZE];
+
+    for (size_t i = 0; i < f->gen->queued_count; i++) {
+        const struct kv__queued *r = &f->gen->queued[i];
+
+        kv_store_batch_put(f->batch, kv__queue_key(key, f->state->options.shard, r->ts),
+                           buf_bytes(r->items));
+    }
+}
+
+static void build_record(struct kv_flush *f)
+{
+    uint8_t key[KV__RECORD_KEY_SIZE];
+
+    obuf_reset(&f->value);
+    kv__record_encode(&f->gen->record, &f->value);
+    kv_store_batch_put(f->batch, kv__record_key(key, f->state->options.shard),
+                       bytes_make(f->value.data, f->value.size));
+}
+
+/* The record that the store has at TIER, all zero if none. */
+static status record_read(struct kv_flush *f, enum kv_tier tier, struct kv_shard_record *out)
+{
+    uint8_t key[KV__RECORD_KEY_SIZE];
+    bytes value;
+    status st;
+
+    *out = (struct kv_shard_record){.applied_index = 0};
+    arena_reset(&f->arena);
+    st = kv_store_get(f->state->store, kv__record_key(key, f->state->options.shard), tier,
+                      &f->arena, &value);
+    if (st == ST_NOT_FOUND)
+        return ST_OK;
+    ST_TRY(st);
+    return kv__record_decode(value, out);
+}
+
+static status build(struct kv_flush *f)
+{
+    if (fault_point("kv.flush.build"))
+        return ST_IO;
+    ST_TRY(record_read(f, KV_TIER_ANY, &f->before));
+    ST_TRY(build_rows(f));
+    ST_TRY(build_acked(f));
+    build_queue(f);
+    build_record(f);
+    return ST_OK;
+}
+
+/* -- running ---------------------------------------------------------------------------------- */
+
+static void raise_flushed(struct kv_state *s, hlc_ts ts)
+{
+    if (atomic_load_explicit(&s->flushed_ts, memory_order_relaxed) < ts)
+        atomic_store_explicit(&s->flushed_ts, ts, memory_order_release); /* F4 */
+}
+
+static status write_and_sync(struct kv_flush *f)
+{
+    struct kv_store *store = f->state->store;
+    struct kv_store_batch *batch = f->batch;
+    struct kv_shard_record persisted;
+
+    if (fault_point("kv.flush.write"))
+        return ST_IO;
+    f->batch = NULL;
+    raise_flushed(f->state, f->gen->record.applied_ts);
+    ST_TRY(kv_store_write(store, batch));
+    if (fault_point("kv.flush.sync"))
+        return ST_IO;
+    ST_TRY(kv_store_flush(store));
+    ST_TRY(record_read(f, KV_TIER_PERSISTED, &persisted));
+    if (persisted.applied_index < f->gen->record.applied_index)
+        return ST_IO; /* the store says it flushed and did not */
+    return fault_point("kv.flush.done") ? ST_IO : ST_OK;
+}
+
+status kv_flush_run(struct kv_flush *f)
+{
+    status st;
+
+    f->batch = kv_store_batch_new(f->state->store);
+    f->counts = (struct kv_state_stats){.flushes = 1};
+    obuf_init(&f->value);
+    arena_init(&f->arena, 4096);
+    ST_GOTO(out, build(f));
+    st = write_and_sync(f);
+out:
+    kv_store_batch_free(f->batch);
+    f->batch = NULL;
+    obuf_fini(&f->value);
+    arena_fini(&f->arena);
+    return st;
+}
+
+static void drop_oldest(struct kv_state *s)
+{
+    struct kv__list *old = atomic_load_explicit(&s->list, memory_order_relaxed);
+    struct kv__list *next = kv__list_new(old->count - 1);
+
+    for (unsigned i = 0; i < next->count; i++)
+        next->gen[i] = kv__generation_ref(old->gen[i]);
+    kv__list_publish_take(s, next);
+}
+
+static void counts_add(struct kv_state_stats *to, const struct kv_state_stats *from)
+{
+    to->flushes += from->flushes;
+    to->keys_flushed += from->keys_flushed;
+    to->keys_pruned += from->keys_pruned;
+    to->tombstones_flushed += from->tombstones_flushed;
+    to->versions_pruned += from->versions_pruned;
+    to->deltas_folded += from->deltas_folded;
+}
+
+void kv_flush_done(struct kv_flush *f, status result)
+{
+    struct kv_state *s = f->state;
+
+    ASSERT(s->flushing);
+    ASSERT_INV("F1", oldest_sealed(s) == f->gen);
+    s->flushing = false;
+    if (result == ST_OK) {
+        atomic_store_explicit(&s->persisted_index, f->gen->record.applied_index,
+                              memory_order_relaxed);
+        drop_oldest(s); /* F3 */
+        counts_add(&s->stats, &f->counts);
+    }
+    kv__generation_unref(f->gen);
+    free(f);
+}

@@ -1,0 +1,449 @@
+/* The state against the naive model, on both stores, over seals, flushes, crashes and reopening. */
+#include "model.h"
+
+#include "base/fault.h"
+#include "base/rcu.h"
+
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define RETENTION_US 20000
+
+struct fixture {
+    struct model model;
+    struct kv_store *store;
+    struct kv_state *state, *twin; /* the twin stays in memory as a whole */
+    struct kv_store *twin_store;
+    hlc_ts oldest; /* of snapshots that are still readable */
+    char dir[64];  /* empty: store_mem */
+};
+
+static const struct kv_state_options options = {
+    .shard = 3, .memtable_bytes = 1u << 20, .retention_us = RETENTION_US};
+
+static void store_open(struct fixture *f)
+{
+    static const struct kv_store_options o = {
+        .block_cache_bytes = 1u << 20, .write_buffer_bytes = 1u << 20, .background_threads = 1};
+    struct err err;
+
+    if (f->dir[0] == 0)
+        f->store = kv_store_new_mem();
+    else
+        assert_int_equal(kv_store_open_rocks(f->dir, &o, &f->store, &err), ST_OK);
+}
+
+static void fixture_init(struct fixture *f, uint64_t seed, bool rocks)
+{
+    struct err err;
+
+    memset(f, 0, sizeof *f);
+    model_init(&f->model, seed, 4000);
+    if (rocks) {
+        strcpy(f->dir, "/tmp/metadb-test-XXXXXX");
+        assert_non_null(mkdtemp(f->dir));
+    }
+    store_open(f);
+    f->twin_store = kv_store_new_mem();
+    assert_int_equal(kv_state_open(f->store, &options, &f->state, &err), ST_OK);
+    assert_int_equal(kv_state_open(f->twin_store, &options, &f->twin, &err), ST_OK);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *w)
+{
+    (void)st;
+    (void)kind;
+    (void)w;
+    return remove(path);
+}
+
+static void fixture_fini(struct fixture *f)
+{
+    kv_state_close(f->state);
+    kv_state_close(f->twin);
+    kv_store_close(f->store);
+    kv_store_close(f->twin_store);
+    model_fini(&f->model);
+    if (f->dir[0] != 0)
+        nftw(f->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    rcu_quiescent();
+}
+
+/* What a power cut leaves, then the log from there on. */
+static void crash(struct fixture *f)
+{
+    struct err err;
+
+    kv_state_close(f->state);
+    if (f->dir[0] == 0) {
+        kv_store_mem_crash(f->store);
+    } else {
+        kv_store_close(f->store);
+        store_open(f);
+    }
+    assert_int_equal(kv_state_open(f->store, &options, &f->state, &err), ST_OK);
+    assert_int_equal(kv_state_persisted_index(f->state), kv_state_record(f->state)->applied_index);
+    f->oldest =
+        kv_state_applied_ts(f->state) > f->oldest ? kv_state_applied_ts(f->state) : f->oldest;
+    model_replay(&f->model, f->state);
+}
+
+static status flush_one(struct fixture *f)
+{
+    hlc_ts due = kv_state_flush_due(f->state);
+    struct kv_flush *flush = kv_flush_new(f->state, model_last_ts(&f->model));
+    hlc_ts seal = due - hlc_from_us(RETENTION_US);
+    status st;
+
+    if (flush == NULL) {
+        assert_true(due == 0 || due > model_last_ts(&f->model));
+        return ST_END;
+    }
+    assert_null(kv_flush_new(f->state, HLC_MAX)); /* one at a time */
+    st = kv_flush_run(flush);
+    kv_flush_done(flush, st);
+    f->oldest = seal > f->oldest ? seal : f->oldest;
+    return st;
+}
+
+static uint64_t hash_of(struct kv_state *s)
+{
+    uint64_t h;
+
+    assert_int_equal(kv_state_hash(s, &h), ST_OK);
+    return h;
+}
+
+static void check_all(struct fixture *f)
+{
+    struct model *m = &f->model;
+    hlc_ts newest = model_last_ts(m);
+    hlc_ts span = newest - f->oldest;
+
+    model_check(m, f->state, HLC_MAX, model_random(m, 2) == 0);
+    rcu_online();
+    if (f->oldest > 0 && span > 0)
+        model_check(m, f->state, f->oldest + model_random(m, span + 1), false);
+    model_check_queue(m, f->state);
+    assert_true(hash_of(f->state) == hash_of(f->twin));
+}
+
+static void steps(struct fixture *f, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        model_step(&f->model);
+    model_replay(&f->model, f->state);
+    model_replay(&f->model, f->twin);
+}
+
+static void run_random(uint64_t seed, bool rocks, unsigned rounds)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    assert_non_null(f);
+    fixture_init(f, seed, rocks);
+    f->oldest = 1;
+    for (unsigned round = 0; round < rounds; round++) {
+        struct model *m = &f->model;
+
+        steps(f, 1 + (unsigned)model_random(m, 20));
+        switch (model_random(m, rocks ? 40 : 12)) {
+        case 0: crash(f); break;
+        case 1:
+        case 2:
+        case 3:
+        case 4: kv_state_seal(f->state, true); break;
+        case 5:
+        case 6:
+        case 7: assert_in_range(flush_one(f), ST_OK, ST_END); break;
+        default: break;
+        }
+        check_all(f);
+        rcu_quiescent();
+    }
+    fixture_fini(f);
+    free(f);
+}
+
+static void state_equals_model_on_store_mem(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        run_random(seed, false, 150);
+}
+
+static void state_equals_model_on_rocksdb(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 100; seed < 103; seed++)
+        run_random(seed, true, 150);
+}
+
+/* Every step of a flush fails once; then it is tried again, or the machine stops. */
+static void failed_flush_leaves_state_whole(void **unused)
+{
+    static const char *const sites[] = {"kv.flush.build", "kv.flush.write",  "kv.flush.sync",
+                                        "kv.flush.done",  "store.mem.write", "store.mem.flush"};
+#ifndef METADB_FAULTS
+    skip();
+#endif
+    (void)unused;
+    for (unsigned i = 0; i < 4 * sizeof sites / sizeof sites[0]; i++) {
+        struct fixture *f = calloc(1, sizeof *f);
+
+        assert_non_null(f);
+        fixture_init(f, 1000 + i, false);
+        f->oldest = 1;
+        for (unsigned round = 0; round < 9; round++) {
+            status st;
+
+            steps(f, 30);
+            kv_state_seal(f->state, true);
+            fault_arm(sites[i / 4], "error", 1);
+            st = flush_one(f);
+            assert_int_equal(st, round % 3 > 0 ? ST_IO : round == 0 || i & 1 ? ST_END : ST_IO);
+            assert_int_equal(fault_fired(), st == ST_IO);
+            fault_disarm();
+            check_all(f);
+            if (i & 1 && round % 3 == 2)
+                crash(f);
+            if (i & 2)
+                assert_in_range(flush_one(f), ST_OK, ST_END);
+            check_all(f);
+        }
+        fixture_fini(f);
+        free(f);
+    }
+}
+
+static unsigned keys_in_store(struct kv_store *store)
+{
+    static const uint8_t first = 1, last = 0xff;
+    struct kv_store_iter *it =
+        kv_store_iter_new(store, bytes_make(&first, 1), bytes_make(&last, 1), KV_TIER_ANY);
+    unsigned n = 0;
+
+    for (status st = kv_store_iter_seek(it, bytes_make(&first, 1)); st == ST_OK;
+         st = kv_store_iter_next(it))
+        n++;
+    kv_store_iter_free(it);
+    return n;
+}
+
+static void flush_all(struct kv_state *s)
+{
+    struct kv_flush *flush;
+
+    kv_state_seal(s, true);
+    while ((flush = kv_flush_new(s, HLC_MAX)) != NULL) {
+        status st = kv_flush_run(flush);
+
+        assert_int_equal(st, ST_OK);
+        kv_flush_done(flush, st);
+    }
+}
+
+static void key_born_and_gone_in_memory_leaves_nothing(void **unused)
+{
+    struct kv_store *store = kv_store_new_mem();
+    struct kv_state *s;
+    struct kv_state_stats stats;
+    struct kv_store_stats written;
+    struct arena a;
+    struct err err;
+    uint64_t index = 0;
+
+    (void)unused;
+    arena_init(&a, 4096);
+    assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
+    for (unsigned i = 0; i < 100; i++) {
+        bytes key = kv_key_meta(&a, 1, 5, bytes_str(arena_printf(&a, "f%u", i)));
+
+        index++;
+        kv_state_begin(s, index, 1, hlc_from_us((int64_t)index));
+        kv_state_put(s, key, BYTES_LIT("x"), true);
+        kv_state_end(s);
+        index++;
+        kv_state_begin(s, index, 1, hlc_from_us((int64_t)index));
+        kv_state_delete(s, key, false);
+        kv_state_end(s);
+    }
+    flush_all(s);
+    assert_int_equal(keys_in_store(store), 1); /* the shard's record */
+    kv_state_stats(s, &stats);
+    assert_int_equal(stats.keys_pruned, 100);
+    assert_int_equal(stats.tombstones_flushed, 0);
+    kv_store_stats(store, &written);
+    assert_int_equal(written.keys_deleted, 0);
+    assert_int_equal(kv_state_persisted_index(s), index);
+    kv_state_close(s);
+    kv_store_close(store);
+    arena_fini(&a);
+}
+
+static void deletion_of_an_older_key_reaches_the_store(void **unused)
+{
+    struct kv_store *store = kv_store_new_mem();
+    struct kv_state *s;
+    struct arena a;
+    struct err err;
+    bytes key;
+
+    (void)unused;
+    arena_init(&a, 4096);
+    key = kv_key_meta(&a, 1, 5, BYTES_LIT("f"));
+    assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
+    kv_state_begin(s, 1, 1, 1000);
+    kv_state_put(s, key, BYTES_LIT("x"), true);
+    kv_state_end(s);
+    flush_all(s);
+    assert_int_equal(keys_in_store(store), 2);
+    /* Gone, there again as a fresh key, gone: the store must lose the old row. */
+    kv_state_begin(s, 2, 1, 2000);
+    kv_state_delete(s, key, false);
+    kv_state_end(s);
+    kv_state_begin(s, 3, 1, 3000);
+    kv_state_put(s, key, BYTES_LIT("y"), true);
+    kv_state_end(s);
+    kv_state_begin(s, 4, 1, 4000);
+    kv_state_delete(s, key, false);
+    kv_state_end(s);
+    flush_all(s);
+    assert_int_equal(keys_in_store(store), 1);
+    kv_state_close(s);
+    kv_store_close(store);
+    arena_fini(&a);
+}
+
+static void command_sees_its_own_writes_and_others_do_not(void **unused)
+{
+    struct kv_store *store = kv_store_new_mem();
+    struct kv_state *s;
+    struct arena a;
+    struct err err;
+    struct kv_cell cell;
+    struct kv_view latest;
+    bool deleted;
+    bytes key;
+
+    (void)unused;
+    arena_init(&a, 4096);
+    key = kv_key_meta(&a, 1, 5, BYTES_LIT("f"));
+    assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
+    latest = (struct kv_view){.state = s, .at = HLC_MAX, .arena = &a};
+    kv_state_begin(s, 1, 1, 1000);
+    kv_state_put(s, key, BYTES_LIT("x"), true);
+    assert_int_equal(kv_state_get(&latest, key, &cell), ST_OK);
+    assert_int_equal(kv_state_applied_ts(s), 0);
+    kv_state_end(s);
+    assert_int_equal(kv_state_applied_ts(s), 1000);
+    assert_int_equal(kv_state_get(&latest, key, &cell), ST_OK);
+    assert_int_equal(cell.ts, 1000);
+    assert_true(bytes_eq(cell.row, BYTES_LIT("x")));
+    latest.at = 999;
+    assert_int_equal(kv_state_get(&latest, key, &cell), ST_NOT_FOUND);
+    assert_int_equal(kv_state_newer(s, key, 999, &deleted), 1000);
+    assert_false(deleted);
+    assert_int_equal(kv_state_newer(s, key, 1000, &deleted), 0);
+    kv_state_close(s);
+    kv_store_close(store);
+    arena_fini(&a);
+}
+
+static void snapshot_older_than_the_store_is_refused(void **unused)
+{
+    struct kv_store *store = kv_store_new_mem();
+    struct kv_state *s;
+    struct arena a;
+    struct err err;
+    struct kv_cell cell;
+    struct kv_view v;
+    bytes key;
+
+    (void)unused;
+    arena_init(&a, 4096);
+    key = kv_key_meta(&a, 1, 5, BYTES_LIT("f"));
+    assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
+    kv_state_begin(s, 1, 1, 1000);
+    kv_state_put(s, key, BYTES_LIT("x"), true);
+    kv_state_end(s);
+    kv_state_begin(s, 2, 1, 2000);
+    kv_state_put(s, key, BYTES_LIT("y"), false);
+    kv_state_end(s);
+    flush_all(s);
+    v = (struct kv_view){.state = s, .at = 1000, .arena = &a};
+    assert_int_equal(kv_state_get(&v, key, &cell), ST_CONFLICT);
+    v.at = 2000;
+    assert_int_equal(kv_state_get(&v, key, &cell), ST_OK);
+    kv_state_close(s);
+    kv_store_close(store);
+    arena_fini(&a);
+}
+
+static void cold_store_is_reported_and_memory_still_answers(void **unused)
+{
+    struct kv_store *store = kv_store_new_mem();
+    struct kv_state *s;
+    struct arena a;
+    struct err err;
+    struct kv_cell cell;
+    struct kv_view v;
+    struct kv_scan *scan;
+    bytes old_key, new_key, key;
+
+    (void)unused;
+    arena_init(&a, 4096);
+    old_key = kv_key_meta(&a, 1, 5, BYTES_LIT("old"));
+    new_key = kv_key_meta(&a, 1, 5, BYTES_LIT("new"));
+    assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
+    kv_state_begin(s, 1, 1, 1000);
+    kv_state_put(s, old_key, BYTES_LIT("x"), true);
+    kv_state_end(s);
+    flush_all(s);
+    kv_state_begin(s, 2, 1, 2000);
+    kv_state_put(s, new_key, BYTES_LIT("y"), true);
+    kv_state_end(s);
+    kv_store_mem_set_cold(store, true);
+    v = (struct kv_view){.state = s, .at = HLC_MAX, .tier = KV_TIER_CACHE, .arena = &a};
+    assert_int_equal(kv_state_get(&v, old_key, &cell), ST_COLD);
+    assert_int_equal(kv_state_get(&v, new_key, &cell), ST_OK);
+    scan = kv_scan_open(&v, kv_key_meta(&a, 1, 5, BYTES_EMPTY), kv_key_meta(&a, 1, 6, BYTES_EMPTY),
+                        false);
+    assert_int_equal(kv_scan_next(scan, &key, &cell), ST_COLD);
+    kv_scan_close(scan);
+    v.tier = KV_TIER_ANY;
+    assert_int_equal(kv_state_get(&v, old_key, &cell), ST_OK);
+    kv_state_close(s);
+    kv_store_close(store);
+    arena_fini(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(command_sees_its_own_writes_and_others_do_not),
+        cmocka_unit_test(key_born_and_gone_in_memory_leaves_nothing),
+        cmocka_unit_test(deletion_of_an_older_key_reaches_the_store),
+        cmocka_unit_test(snapshot_older_than_the_store_is_refused),
+        cmocka_unit_test(cold_store_is_reported_and_memory_still_answers),
+        cmocka_unit_test(state_equals_model_on_store_mem),
+        cmocka_unit_test(failed_flush_leaves_state_whole),
+        cmocka_unit_test(state_equals_model_on_rocksdb),
+    };
+    int failed;
+
+    rcu_thread_register();
+    rcu_online();
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    rcu_offline();
+    rcu_barrier_all();
+    rcu_barrier_all(); /* a released list releases memtables, which are deferred again */
+    rcu_thread_unregister();
+    return failed;
+}
