@@ -2,6 +2,7 @@
 function(metadb_unit_test name file)
   add_executable(${name} ${file})
   target_link_libraries(${name} PRIVATE metadb_flags ${ARGN} metadb::cmocka)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(
     ${name}

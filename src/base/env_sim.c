@@ -169,15 +169,15 @@ static void sweep(struct sim *s)
             mark(s->changes[i].edits[k].target);
         }
     }
-    LIST_FOR_EACH (it, &s->open) {
+    LIST_FOR_EACH(it, &s->open) {
         mark(CONTAINER_OF(it, struct env_file, open)->node);
     }
-    LIST_FOR_EACH_SAFE (it, after, &s->nodes) {
+    LIST_FOR_EACH_SAFE(it, after, &s->nodes) {
         struct node *n = CONTAINER_OF(it, struct node, all);
         if (!n->marked && !n->locked)
             node_free(n);
     }
-    LIST_FOR_EACH (it, &s->nodes) {
+    LIST_FOR_EACH(it, &s->nodes) {
         CONTAINER_OF(it, struct node, all)->marked = false;
     }
 }
@@ -428,7 +428,7 @@ static bool is_full(const struct sim *s, const struct node *grown, uint64_t size
     if (s->capacity == 0 || size <= grown->file.size)
         return false;
     uint64_t used = 0;
-    LIST_FOR_EACH (it, &s->nodes) {
+    LIST_FOR_EACH(it, &s->nodes) {
         used += CONTAINER_OF(it, struct node, all)->file.size;
     }
     return used - grown->file.size + size > s->capacity;
@@ -590,10 +590,10 @@ void env_sim_jump_wall(struct env *e, int64_t us)
 void env_sim_kill(struct env *e)
 {
     struct sim *s = sim_of(e);
-    LIST_FOR_EACH (it, &s->open) {
+    LIST_FOR_EACH(it, &s->open) {
         CONTAINER_OF(it, struct env_file, open)->node = NULL;
     }
-    LIST_FOR_EACH (it, &s->nodes) {
+    LIST_FOR_EACH(it, &s->nodes) {
         CONTAINER_OF(it, struct node, all)->locked = false;
     }
     s->next_sync = ST_OK;
@@ -607,7 +607,7 @@ void env_sim_power_cut(struct env *e)
     for (size_t i = 0; i < kept; i++)
         change_make_durable(&s->changes[i]);
     s->change_count = 0;
-    LIST_FOR_EACH (it, &s->nodes) {
+    LIST_FOR_EACH(it, &s->nodes) {
         struct node *n = CONTAINER_OF(it, struct node, all);
         if (n->is_dir)
             entries_copy(&n->current, &n->durable);
