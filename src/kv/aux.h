@@ -20,9 +20,11 @@ struct kv_item {
     int64_t fid, pid, id;           /* INDEX */
     bytes name;
 };
+struct reader;
 void kv_item_encode(const struct kv_item *item, struct obuf *out);
 NODISCARD status kv_item_decode(struct reader *in, struct kv_item *out);
-/* Which of the tables KV_QUOTA and KV_INDEX a record concerns: bit 0 quota, bit 1 index. */
+/* Which of the tables KV_QUOTA and KV_INDEX a record concerns. */
+enum { KV_ITEMS_QUOTA = 1, KV_ITEMS_INDEX = 2 };
 unsigned kv_items_destinations(bytes items);
 
 #endif

@@ -74,7 +74,7 @@ struct kv_op {
     /* DELETE_RANGE: encoded key bounds [lower, upper) */
     bytes lower, upper;
 
-    /* MOVE, LINK, DETACH: source (pid, name), target (new_pid, new_name); MAKE_PATH: pid and path */
+    /* MOVE, LINK, DETACH: source (pid, name), target (new_pid, new_name); MAKE_PATH: pid and, in name, the path */
     int64_t pid, new_pid;
     bytes name, new_name;
     enum kv_move_mode move;

@@ -1,0 +1,223 @@
+/*
+ * kv/read.c — point reads and ranges, a page at a time. Paths and trees: read_tree.c.
+ *
+ * A page opens its scan, gives out rows and closes it; what remains is the key delivered last. So
+ * a cold block costs nothing but the way back to that key: the caller runs the same page on a pool
+ * thread. A page's work is bounded by rows, bytes and by entries examined, so that a filter that
+ * keeps little, or a count, gives the loop back to others too.
+ *
+ * What a page reads is copied, where it must be, into an arena of the page.
+ *
+ * Threads: whoever owns the view.
+ */
+#include "kv/read_internal.h"
+#include "base/assert.h"
+
+#define EXAMINED_MAX 8192u /* entries of one page */
+
+bool kv__page_row(struct kv_page *p, const struct kv_row *row, size_t bytes_estimate)
+{
+    p->rows++;
+    p->bytes += bytes_estimate + ROW_OVERHEAD;
+    p->pos->delivered++;
+    bool more = p->on_row(p->arg, row);
+    return more && p->rows < p->max_rows && p->bytes < p->max_bytes;
+}
+
+status kv__page_end(struct kv_page *p)
+{
+    p->pos->done = true;
+    return ST_END;
+}
+
+static bool limit_reached(const struct kv_page *p)
+{
+    return p->r->limit >= 0 && p->pos->delivered >= p->r->limit;
+}
+
+/* The one row of a count. */
+static status end_with_count(struct kv_page *p)
+{
+    struct kv_row row = {.table = p->r->table};
+    row.col[0] = kv_int(p->pos->counted);
+    if (!limit_reached(p))
+        (void)kv__page_row(p, &row, 0);
+    return kv__page_end(p);
+}
+
+static bool row_is_wanted(const struct kv_read *r, const struct kv_row *row)
+{
+    if (r->now != 0 && kv__expired(row, r->now))
+        return false;
+    return kv__filters_match(r->table, r->filters, r->filter_count, row);
+}
+
+/* -- points ------------------------------------------------------------------------------------ */
+
+static status read_points(struct kv_page *p)
+{
+    const struct kv_read *r = p->r;
+    struct kv_read_pos *pos = p->pos;
+    bool room = true;
+    while (pos->point < r->point_count && !(limit_reached(p) && !r->count)) {
+        struct kv_cell cell;
+        struct kv_row row;
+        bytes key = r->points[pos->point];
+        if (!room)
+            return ST_OK;
+        status st = kv_txn_get(p->view, key, &cell);
+        if (st != ST_OK && st != ST_NOT_FOUND)
+            return st;
+        if (st == ST_OK) {
+            ST_TRY(kv__cell_row(p->scratch, key, &cell, &row));
+            if (row_is_wanted(r, &row)) {
+                if (r->count)
+                    pos->counted++;
+                else
+                    room = kv__page_row(p, &row, key.size + cell.row.size);
+            }
+        }
+        pos->point++;
+    }
+    return r->count ? end_with_count(p) : kv__page_end(p);
+}
+
+/* -- ranges ------------------------------------------------------------------------------------ */
+
+/* Where the last entry's key is kept between pages. */
+struct range_pos {
+    uint8_t key[KV_KEY_MAX + 1];
+};
+
+void kv__page_remember(struct kv_page *p, bytes key)
+{
+    if (p->pos->inner == NULL)
+        p->pos->inner = arena_alloc(p->a, sizeof(struct range_pos));
+    struct range_pos *at = p->pos->inner;
+    ASSERT(key.size <= KV_KEY_MAX);
+    memcpy(at->key, key.data, key.size);
+    at->key[key.size] = 0;
+    p->pos->last = bytes_make(at->key, key.size);
+}
+
+struct kv_txn_scan *kv__page_scan(struct kv_page *p, bytes lower, bytes upper)
+{
+    bytes last = p->pos->last;
+    if (last.size > 0 && p->r->backwards)
+        upper = last;
+    else if (last.size > 0)
+        lower = bytes_make(last.data, last.size + 1); /* the successor: range_pos ends keys by zero */
+    return kv_txn_scan_open(p->view, lower, upper, p->r->backwards);
+}
+
+/* Can the range's filters be told from the key alone? */
+static bool key_is_enough(const struct kv_read *r)
+{
+    const struct kv_table_def *def = kv_table_def(r->table);
+    if (r->kind != KV_READ_COUNT || (r->now != 0 && (r->table == KV_KV || r->table == KV_OBJECT)))
+        return false;
+    for (unsigned i = 0; i < r->filter_count; i++)
+        if (r->filters[i].column >= def->key_count)
+            return false;
+    return true;
+}
+
+/* The columns of an entry that the filters need. */
+static status entry_row(struct kv_page *p, bool key_only, bytes key, const struct kv_cell *cell, struct kv_row *row)
+{
+    uint32_t ns;
+    if (!key_only)
+        return kv__cell_row(p->scratch, key, cell, row);
+    return p->r->filter_count > 0 ? kv_key_decode(p->scratch, key, &ns, row) : ST_OK;
+}
+
+static status scan_range(struct kv_page *p, struct kv_txn_scan *scan)
+{
+    const struct kv_read *r = p->r;
+    bool key_only = key_is_enough(r), room = true;
+    struct kv_row row = {.table = r->table};
+    struct kv_cell cell;
+    bytes key;
+    for (unsigned examined = 0; room && examined < EXAMINED_MAX; examined++) {
+        if (limit_reached(p))
+            return kv__page_end(p);
+        status st = kv_txn_scan_next(scan, &key, &cell);
+        if (st == ST_END)
+            return r->kind == KV_READ_COUNT ? end_with_count(p) : kv__page_end(p);
+        ST_TRY(st);
+        ST_TRY(entry_row(p, key_only, key, &cell, &row));
+        if (row_is_wanted(r, &row)) {
+            if (r->kind == KV_READ_COUNT)
+                p->pos->counted++;
+            else
+                room = kv__page_row(p, &row, key.size + cell.row.size);
+        }
+        kv__page_remember(p, key);
+    }
+    return ST_OK;
+}
+
+static status read_range(struct kv_page *p)
+{
+    if (p->r->lower.size == 0 || p->r->upper.size == 0 || bytes_cmp(p->r->lower, p->r->upper) >= 0)
+        return p->r->kind == KV_READ_COUNT ? end_with_count(p) : kv__page_end(p);
+    struct kv_txn_scan *scan = kv__page_scan(p, p->r->lower, p->r->upper);
+    status st = scan_range(p, scan);
+    p->pos->skipped += kv_txn_scan_skipped(scan);
+    kv_txn_scan_close(scan);
+    return st;
+}
+
+/* -- the door ---------------------------------------------------------------------------------- */
+
+static status read_page(struct kv_page *p)
+{
+    if (p->r->limit == 0)
+        return kv__page_end(p);
+    switch (p->r->kind) {
+    case KV_READ_POINTS:
+        return read_points(p);
+    case KV_READ_RANGE:
+    case KV_READ_COUNT:
+        return read_range(p);
+    case KV_READ_RESOLVE:
+        return kv__read_resolve(p);
+    case KV_READ_LIST_ATTR:
+        return kv__read_list_attr(p);
+    case KV_READ_USAGE:
+        return kv__read_usage(p);
+    case KV_READ_NOTHING:
+        return p->r->count ? end_with_count(p) : kv__page_end(p);
+    }
+    return ST_UNSUPPORTED;
+}
+
+status kv_read_page(struct kv_txn *view, const struct kv_read *r, struct kv_read_pos *pos, struct arena *a,
+                    unsigned max_rows, size_t max_bytes, bool (*on_row)(void *arg, const struct kv_row *row),
+                    void *arg, struct err *err)
+{
+    struct arena scratch;
+    struct kv_view *v = kv_txn_view(view);
+    struct arena *before = v->arena;
+    if (pos->done)
+        return ST_END;
+    arena_init(&scratch, SCRATCH_BYTES);
+    v->arena = &scratch;
+    struct kv_page p = {.view = view,
+                        .r = r,
+                        .pos = pos,
+                        .a = a,
+                        .scratch = &scratch,
+                        .max_rows = max_rows,
+                        .max_bytes = max_bytes,
+                        .on_row = on_row,
+                        .arg = arg,
+                        .err = err};
+    err_clear(err);
+    status st = read_page(&p);
+    v->arena = before;
+    arena_fini(&scratch);
+    if (st != ST_OK && st != ST_END && st != ST_COLD)
+        err_default(err, st);
+    return st;
+}
