@@ -36,6 +36,7 @@ NODISCARD status kv__link(struct kv_run *r);
 NODISCARD status kv__make_path(struct kv_run *r);
 NODISCARD status kv__detach(struct kv_run *r);
 NODISCARD status kv__lock(struct kv_run *r);
+NODISCARD status kv__bootstrap(struct kv_run *r);
 /* One stamped record of a queue, at the destination. TABLES as in kv_command_items. */
 NODISCARD status kv__take_items(struct kv_txn *t, unsigned tables, hlc_ts ts, bytes items, struct arena *a);
 

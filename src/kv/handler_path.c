@@ -1,5 +1,6 @@
 /*
- * kv/handler_path.c — make_path(): mkdir -p below a directory.
+ * kv/handler_path.c — make_path(): mkdir -p below a directory; and the directory above all, the
+ * root, which has no entry and no parent and is made once per namespace.
  *
  * Components are taken one by one; "." and empty ones stay, ".." goes up (the root's parent is the
  * root). A directory that is there is entered, a missing one is made with defaults, anything else
@@ -15,16 +16,39 @@ static status not_a_directory(struct kv_run *r, bytes name)
     return ST_INVALID;
 }
 
-static status make_component(struct kv_run *r, int64_t pid, bytes name, int64_t *id)
+static struct kv_row default_dir(const struct kv_run *r)
 {
-    struct kv_row row = {.table = KV_META}, entry;
+    struct kv_row row = {.table = KV_META};
     for (unsigned c = 0; c < META_COLUMNS; c++)
         row.col[c] = kv__default(r, c, true);
+    row.col[META_TYPE] = kv_int(KV_TYPE_DIR);
+    return row;
+}
+
+status kv__bootstrap(struct kv_run *r)
+{
+    struct kv_cell cell;
+    struct kv_row row = default_dir(r);
+    bytes key = kv_key_attr(r->a, r->op->ns, KV_ROOT_ID);
+    status st = kv_txn_get(r->t, key, &cell);
+    if (st != ST_NOT_FOUND)
+        return st;
+    row.col[META_PID] = kv_int(KV_ROOT_ID);
+    row.col[META_NAME] = kv_text(KV_ATTR_NAME);
+    row.col[META_ID] = kv_int(KV_ROOT_ID);
+    row.col[META_NUM_CHILDREN] = kv_int(0);
+    ST_TRY(kv_txn_put_dir(r->t, key, &row, (struct kv_times_set){0}));
+    r->res->affected++;
+    return ST_OK;
+}
+
+static status make_component(struct kv_run *r, int64_t pid, bytes name, int64_t *id)
+{
+    struct kv_row row = default_dir(r), entry;
     ST_TRY(kv__draw_dir_id(r, id));
     row.col[META_PID] = kv_int(pid);
     row.col[META_NAME] = kv_text(name);
     row.col[META_ID] = kv_int(*id);
-    row.col[META_TYPE] = kv_int(KV_TYPE_DIR);
     ST_TRY(kv__make_dir(r, kv_key_meta(r->a, r->op->ns, pid, name), &row, &entry));
     r->res->affected++;
     return ST_OK;

@@ -92,6 +92,8 @@ static status dispatch(struct kv_run *r)
         return meta ? kv__make_path(r) : ST_UNSUPPORTED;
     case KV_OP_DETACH:
         return meta ? kv__detach(r) : ST_UNSUPPORTED;
+    case KV_OP_BOOTSTRAP:
+        return meta ? kv__bootstrap(r) : ST_UNSUPPORTED;
     }
     return ST_UNSUPPORTED;
 }

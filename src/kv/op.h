@@ -21,6 +21,7 @@ enum kv_op_kind {
     KV_OP_MAKE_PATH,    /* mkdir -p */
     KV_OP_DETACH,       /* remove_tree: unhooks an entry and its subtree */
     KV_OP_LOCK,         /* SELECT … FOR UPDATE: counts as a write at commit; absent keys are skipped */
+    KV_OP_BOOTSTRAP,    /* meta: makes the root directory of the namespace if it is missing */
 };
 
 enum kv_conflict { KV_CONFLICT_ERROR, KV_CONFLICT_NOTHING, KV_CONFLICT_UPDATE };

@@ -15,6 +15,7 @@
 #include "kv/read_internal.h"
 
 #define USAGE_ENTRIES_MAX 4096u     /* of one page */
+#define LIST_ENTRIES_MAX 4096u
 #define USAGE_STACK_MAX (1u << 20)  /* directories found but not yet visited */
 
 /* Adds the attributes of ENTRY if they are in another row. ST_NOT_FOUND: removed meanwhile. */
@@ -143,7 +144,7 @@ static status list_entries(struct kv_page *p, struct kv_txn_scan *scan)
     struct kv_row entry, row;
     bytes key;
     bool room = true;
-    while (room) {
+    for (unsigned examined = 0; room && examined < LIST_ENTRIES_MAX; examined++) {
         if (p->r->limit >= 0 && p->pos->delivered >= p->r->limit)
             return kv__page_end(p);
         status st = kv_txn_scan_next(scan, &key, &cell);

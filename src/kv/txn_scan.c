@@ -167,7 +167,7 @@ status kv_txn_scan_next(struct kv_txn_scan *s, bytes *key, struct kv_cell *cell)
 
 uint64_t kv_txn_scan_skipped(const struct kv_txn_scan *s)
 {
-    return s->skipped;
+    return s->skipped + kv_scan_skipped(s->base);
 }
 
 void kv_txn_scan_close(struct kv_txn_scan *s)
