@@ -1,6 +1,7 @@
 /* The state against the naive model, on both stores, over seals, flushes, crashes and reopening. */
 #include "model.h"
 
+#include "base/buf.h"
 #include "base/fault.h"
 #include "base/rcu.h"
 
@@ -424,6 +425,119 @@ static void cold_store_is_reported_and_memory_still_answers(void **unused)
     arena_fini(&a);
 }
 
+/* One command of PUSH items or ACK at STAMP. */
+static void queue_command(struct kv_state *s, hlc_ts stamp, hlc_ts ack)
+{
+    kv_state_begin(s, kv_state_record(s)->applied_index + 1, 1, stamp);
+    if (ack > 0)
+        kv_state_queue_ack(s, ack);
+    else
+        kv_state_queue_push(s, BYTES_LIT("items"));
+    kv_state_end(s);
+}
+
+static void acknowledged_items_leave_the_store(void **unused)
+{
+    struct kv_store *store = kv_store_new_mem();
+    struct kv_state *s;
+    struct err err;
+
+    (void)unused;
+    assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
+    queue_command(s, 1000, 0);
+    queue_command(s, 2000, 0);
+    queue_command(s, 3000, 0);
+    flush_all(s);
+    assert_int_equal(keys_in_store(store), 4); /* and the record */
+    queue_command(s, 4000, 2000);
+    queue_command(s, 5000, 2000); /* twice does no harm */
+    assert_int_equal(kv_state_queue_length(s), 1);
+    flush_all(s);
+    assert_int_equal(keys_in_store(store), 2);
+    /* Pushed and acknowledged in one generation: never stored. */
+    queue_command(s, 6000, 0);
+    queue_command(s, 7000, 6000);
+    flush_all(s);
+    assert_int_equal(keys_in_store(store), 1);
+    kv_state_close(s);
+    kv_store_close(store);
+}
+
+static void idle_generation_is_not_sealed(void **unused)
+{
+    struct kv_store *store = kv_store_new_mem();
+    struct kv_state *s;
+    struct err err;
+
+    (void)unused;
+    assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
+    assert_false(kv_state_seal(s, true));
+    kv_state_begin(s, 1, 1, 1000); /* a no-op that moves log time */
+    kv_state_end(s);
+    assert_false(kv_state_seal(s, true));
+    queue_command(s, 2000, 0);
+    assert_false(kv_state_seal(s, false)); /* small */
+    assert_true(kv_state_seal(s, true));
+    assert_true(kv_state_flush_due(s) == 2000 + hlc_from_us(RETENTION_US));
+    assert_null(kv_flush_new(s, kv_state_flush_due(s) - 1));
+    kv_state_close(s);
+    kv_store_close(store);
+}
+
+enum difference { SAME, OTHER_ROW, OTHER_STAMP, OTHER_DELTA, OTHER_ITEMS, OTHER_COUNTER, OTHERS };
+
+static uint64_t hash_with(enum difference d)
+{
+    struct kv_store *store = kv_store_new_mem();
+    struct kv_row dir = {.table = KV_META};
+    struct kv_state *s;
+    struct arena a;
+    struct obuf row;
+    struct err err;
+    bytes key;
+    uint64_t h;
+
+    arena_init(&a, 4096);
+    obuf_init(&row);
+    for (unsigned c = 0; c < META_COLUMNS; c++)
+        dir.col[c] = KV_NULL;
+    dir.col[META_NUM_CHILDREN] = kv_int(3);
+    kv_row_encode(&dir, &row);
+    key = kv_key_attr(&a, 1, 5);
+    assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
+    kv_state_begin(s, 1, 1, 1000);
+    kv_state_put(s, key, bytes_make(row.data, row.size), true);
+    kv_state_put(s, kv_key_meta(&a, 1, 5, BYTES_LIT("f")),
+                 d == OTHER_ROW ? BYTES_LIT("y") : BYTES_LIT("x"), true);
+    kv_state_end(s);
+    kv_state_begin(s, 2, 1, d == OTHER_STAMP ? 2001 : 2000);
+    kv_state_delete(s, kv_key_meta(&a, 1, 5, BYTES_LIT("f")), false);
+    kv_state_put(s, kv_key_meta(&a, 1, 5, BYTES_LIT("g")),
+                 d == OTHER_ROW ? BYTES_LIT("y") : BYTES_LIT("x"), true);
+    kv_state_delta(s, key, d == OTHER_DELTA ? 2 : 1, 10, 10);
+    kv_state_queue_push(s, d == OTHER_ITEMS ? BYTES_LIT("j") : BYTES_LIT("i"));
+    kv_state_record_mut(s)->next_file_id += d == OTHER_COUNTER;
+    kv_state_end(s);
+    h = hash_of(s);
+    flush_all(s);
+    assert_true(hash_of(s) == h);
+    kv_state_close(s);
+    kv_store_close(store);
+    obuf_fini(&row);
+    arena_fini(&a);
+    return h;
+}
+
+static void hash_tells_states_apart(void **unused)
+{
+    uint64_t same = hash_with(SAME);
+
+    (void)unused;
+    assert_true(hash_with(SAME) == same);
+    for (enum difference d = OTHER_ROW; d < OTHERS; d++)
+        assert_true(hash_with(d) != same);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +546,9 @@ int main(void)
         cmocka_unit_test(deletion_of_an_older_key_reaches_the_store),
         cmocka_unit_test(snapshot_older_than_the_store_is_refused),
         cmocka_unit_test(cold_store_is_reported_and_memory_still_answers),
+        cmocka_unit_test(acknowledged_items_leave_the_store),
+        cmocka_unit_test(idle_generation_is_not_sealed),
+        cmocka_unit_test(hash_tells_states_apart),
         cmocka_unit_test(state_equals_model_on_store_mem),
         cmocka_unit_test(failed_flush_leaves_state_whole),
         cmocka_unit_test(state_equals_model_on_rocksdb),
