@@ -2,7 +2,8 @@
  * base/buf.h — two buffers.
  *
  * struct buf:  an immutable, reference-counted block: a Raft entry is one, shared by log, network
- *              and apply. Counting is atomic; contents never change after buf_new's caller filled it.
+ *              and apply. Counting is atomic; contents never change after buf_new's caller filled
+ *              it.
  * struct obuf: a growing output buffer with one owner (a connection's replies, a record under way).
  */
 #ifndef BASE_BUF_H

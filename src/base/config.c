@@ -1,9 +1,9 @@
 /*
  * base/config.c — settings from file, environment and flags; the only door to inih.
  *
- * Vocabulary: a *setting* is a row of the caller's table; its *value* is kept as text (for SHOW) and
- * as a number (for reading). A *source* is where the value came from: "default", the file's name,
- * "environment", "command line".
+ * Vocabulary: a *setting* is a row of the caller's table; its *value* is kept as text (for SHOW)
+ * and as a number (for reading). A *source* is where the value came from: "default", the file's
+ * name, "environment", "command line".
  *
  * Invariants
  *   F1  Every value, the defaults too, passed parse_value: config_int and the others never fail.

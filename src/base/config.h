@@ -43,7 +43,7 @@ NODISCARD status config_set(struct config *c, const char *name, const char *valu
 bool config_bool(const struct config *c, const char *name);   /* asserts that NAME exists */
 int64_t config_int(const struct config *c, const char *name); /* also sizes (bytes), times (us) */
 const char *config_string(const struct config *c, const char *name); /* also enums */
-/* For SHOW and documentation: every setting with its current value as text and where it came from. */
+/* For SHOW and documentation: every setting, its current value as text, where it came from. */
 void config_each(const struct config *c,
                  void (*fn)(void *, const struct config_setting *, const char *value,
                             const char *source),

@@ -1,9 +1,9 @@
 /*
  * base/env.c — whole small files on top of any environment.
  *
- * env_write_file replaces a file so that a crash at any moment leaves either the old contents or the
- * new: the temporary file is complete and synced before the rename, and the rename is synced with
- * the directory before the function returns.
+ * env_write_file replaces a file so that a crash at any moment leaves either the old contents or
+ * the new: the temporary file is complete and synced before the rename, and the rename is synced
+ * with the directory before the function returns.
  */
 #include "base/env.h"
 #include "base/arena.h"

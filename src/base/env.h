@@ -44,7 +44,7 @@ struct env_ops {
     status (*sync_dir)(struct env *, const char *path);
     /* Calls FN for every name in PATH (no "." and ".."), order undefined. */
     status (*list)(struct env *, const char *path, void (*fn)(void *, const char *name), void *arg);
-    /* Exclusive advisory lock on the file at PATH for the life of the process. ST_LOCKED if held. */
+    /* Exclusive advisory lock on the file at PATH until the process ends. ST_LOCKED if held. */
     status (*lock)(struct env *, const char *path);
 };
 

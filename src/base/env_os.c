@@ -1,9 +1,9 @@
 /*
  * base/env_os.c — the environment of a real process: Linux system calls.
  *
- * Calls that a signal interrupted or that moved fewer bytes than asked are continued here, so that a
- * caller sees all or an error. errno becomes a status in one place, status_of_errno; the text of an
- * I/O error is logged here, because the status cannot carry it.
+ * Calls that a signal interrupted or that moved fewer bytes than asked are continued here, so that
+ * a caller sees all or an error. errno becomes a status in one place, status_of_errno; the text of
+ * an I/O error is logged here, because the status cannot carry it.
  *
  * Threads: any; the object has no state. Two threads may use one env_file as two threads may use
  * one descriptor.

@@ -6,10 +6,10 @@
  * is one create, mkdir, rename or unlink that is current and not yet durable; it consists of one or
  * two *edits* (directory, name, new target or none), which become durable together.
  *
- * sync_dir(D) makes durable the changes that touch D, and before them the earlier changes that touch
- * a name which those touch. A power cut makes a random prefix of the remaining changes durable, as a
- * journal would, and forgets the rest. Syncing a file's data does not sync its name: a program
- * that forgets sync_dir fails here, though some file systems would forgive it.
+ * sync_dir(D) makes durable the changes that touch D, and before them the earlier changes that
+ * touch a name which those touch. A power cut makes a random prefix of the remaining changes
+ * durable, as a journal would, and forgets the rest. Syncing a file's data does not sync its name:
+ * a program that forgets sync_dir fails here, though some file systems would forgive it.
  *
  * Invariants
  *   E1  `changes` applied in order to the durable entries gives the current entries.

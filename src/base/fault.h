@@ -23,8 +23,8 @@ void mark_hit(const char *name);
 #define MARK(name) ((void)0)
 #endif
 
-/* Patterns may end in '*'. NTH counts from 1. Arming a pattern again replaces it. Present in every build; without METADB_FAULTS
- * fault_arm has no effect. */
+/* Patterns may end in '*'. NTH counts from 1. Arming a pattern again replaces it.
+ * Present in every build; without METADB_FAULTS fault_arm has no effect. */
 void fault_arm(const char *pattern, const char *action, unsigned nth);
 void fault_disarm(void);
 bool fault_fired(void); /* has any armed fault fired since fault_arm? */

@@ -6,7 +6,8 @@
  *   H2  Every stamp returned is above every stamp returned or observed before, and at most HLC_MAX.
  *
  * When more than 2^10 stamps fall into one microsecond the logical part carries into the time part:
- * the clock runs ahead of the wall by what it handed out, which is harmless and bounded by the rate.
+ * the clock runs ahead of the wall by what it handed out, which is harmless and bounded by the
+ * rate.
  */
 #include "base/hlc.h"
 #include "base/assert.h"

@@ -48,8 +48,8 @@ struct loop_turn *loop_turn_new(struct loop *l, void (*fn)(void *arg), void *arg
 void loop_turn_free(struct loop_turn *t); /* NULL is fine */
 void loop_again(struct loop *l);
 
-/* A signal calls FN on this loop. One loop per signal; lives as long as the loop. SIGPIPE is ignored
- * process-wide by loop_new. */
+/* A signal calls FN on this loop. One loop per signal; lives as long as the loop. SIGPIPE is
+ * ignored process-wide by loop_new. */
 void loop_on_signal(struct loop *l, int signo, void (*fn)(void *arg, int signo), void *arg);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * base/mailbox.c — many senders, one loop, liburcu's wait-free concurrent queue.
  *
- * A sender exchanges the queue's tail, which tells it whether the queue was empty; only then does it
- * wake the loop. The loop takes the whole queue at once (splice) and then delivers: what arrives
+ * A sender exchanges the queue's tail, which tells it whether the queue was empty; only then does
+ * it wake the loop. The loop takes the whole queue at once (splice) and then delivers: what arrives
  * meanwhile belongs to the next turn, so that one busy sender cannot hold a turn open.
  *
  * Invariants

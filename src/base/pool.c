@@ -1,8 +1,8 @@
 /*
  * base/pool.c — worker threads behind one bounded queue.
  *
- * One mutex and one condition variable: jobs here cost tens of microseconds and more, so the lock is
- * not what limits them. A submit signals only if a worker sleeps.
+ * One mutex and one condition variable: jobs here cost tens of microseconds and more, so the lock
+ * is not what limits them. A submit signals only if a worker sleeps.
  *
  * Invariants
  *   P1  queued <= queue_max.

@@ -1,8 +1,8 @@
 /*
  * base/status.h — every outcome the code can return, its SQLSTATE and what a caller may do.
  *
- * One list: a status cannot exist without an SQLSTATE and a retry class. Where a statement needs
- * a finer SQLSTATE than its status has (22P02 and 22003 are both ST_INVALID), struct err carries it.
+ * One list: a status cannot exist without an SQLSTATE and a retry class. Where a statement needs a
+ * finer SQLSTATE than its status has (22P02 and 22003 are both ST_INVALID), struct err carries it.
  */
 #ifndef BASE_STATUS_H
 #define BASE_STATUS_H
@@ -64,7 +64,7 @@ const char *status_sqlstate(status st); /* "40001" */
 const char *status_text(status st);
 enum retry_class status_retry(status st);
 
-/* Propagate anything but ST_OK. ST_GOTO is for functions with one `out:` label and a variable `st`. */
+/* Propagate anything but ST_OK. ST_GOTO is for functions with one `out:` label and an `st`. */
 #define ST_TRY(call)                                                                               \
     do {                                                                                           \
         status st_try_ = (call);                                                                   \

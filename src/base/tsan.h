@@ -1,5 +1,6 @@
 /*
- * base/tsan.h — tells ThreadSanitizer about an order that liburcu makes with assembly it cannot see.
+ * base/tsan.h — tells ThreadSanitizer about an order that liburcu makes with assembly it cannot
+ * see.
  *
  * A release on an address happens before every later acquire on the same address. Nothing outside
  * ThreadSanitizer builds. Used by rcu.c and mailbox.c only.

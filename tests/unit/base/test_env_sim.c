@@ -133,7 +133,7 @@ static void names_that_were_not_synced_may_be_lost(void **state)
     assert_true(kept > 0);
 }
 
-/* After write, sync, rename, sync_dir the file is the old one or the new one, never anything else. */
+/* After write, sync, rename, sync_dir the file is the old one or the new one and nothing else. */
 static void atomic_replacement_survives_a_cut_at_any_step(void **state)
 {
     (void)state;
