@@ -3,7 +3,7 @@
  *
  * Records are encoded into the open batch on the loop's thread; raft_log_submit hands the batch to
  * the log thread (log_write.c). A batch that has grown past batch_bytes or batch_entries is closed
- * when the next records come; it has no ticket of its own, the batch submitted after it carries one.
+ * when the next records come; it has no ticket of its own, the one submitted after it carries one.
  *
  *   append -> open batch -> queue -> [log thread] taken -> written -> synced -> report -> on_stored
  *
@@ -13,8 +13,8 @@
  *     of a sleeping log thread.
  *
  * Refusing. The loop judges by `full_seen`, which it refreshes in admit and submit only: so the
- * answer of raft_log_admit holds for the rest of the turn, although the log thread may find the disk
- * full at any moment. What is accepted meanwhile has room (S3 in log_segment.c).
+ * answer of raft_log_admit holds for the rest of the turn, although the log thread may find the
+ * disk full at any moment. What is accepted meanwhile has room (S3 in log_segment.c).
  */
 #include "raft/log_internal.h"
 

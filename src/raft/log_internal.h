@@ -24,7 +24,7 @@
 #define RAFT__HEADER_BYTES 56u /* of a batch */
 #define RAFT__PATH_BYTES 4096u
 #define RAFT__SPARES_MAX 4u        /* recycled segments kept for reuse */
-#define RAFT__FILL_STEP (4u << 20) /* zero-filling goes in steps of this size */
+#define RAFT__FILL_STEP (1u << 20) /* zero-filling goes in steps of this size */
 #define RAFT__INLINE_BYTES 4096u   /* entry data up to this size is copied into the batch */
 #define RAFT__PENDING_BYTES_MIN (64u << 20) /* raft_log_admit refuses above this or 4 batches */
 #define RAFT__FULL_RETRY_US 1000000u
@@ -307,7 +307,7 @@ void raft__scan_fini(struct raft__scan *scan);
 NODISCARD status raft__recover(struct raft_log *log, const struct raft_log_recovery *recovery,
                                struct err *err);
 
-/* Releases everything without writing: what a crash would leave. For tests with a simulated disk. */
+/* Releases everything without writing, as a crash would. For tests with a simulated disk. */
 void raft__log_abandon(struct raft_log *log);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * raft/log_recover.c — reads a stream from its oldest segment, finds where it ends, repairs the end.
+ * raft/log_recover.c — reads a stream from its oldest segment, finds and repairs its end.
  *
  * The scan walks batches in sequence, across segments, to the first place P that holds no valid
  * next batch. Then it looks at every block behind P for valid batch headers: each carries the

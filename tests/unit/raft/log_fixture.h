@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #define GROUPS 4u
-#define INDEXES 4096u
+#define INDEXES 1024u
 
 struct model_group {
     struct {
@@ -35,7 +35,8 @@ struct model {
 };
 
 struct fixture {
-    struct env *env;
+    struct env *env;     /* the simulated disk */
+    struct env *log_env; /* what the log is given: env, or something in front of it */
     struct raft_log_options options;
     struct raft_log *log;
     struct model *sent, *got;
@@ -110,6 +111,7 @@ static inline void fixture_init(struct fixture *f, uint64_t seed)
         .batch_bytes = 4096,
         .batch_entries = 64,
     };
+    f->log_env = f->env;
     f->sent = calloc(1, sizeof *f->sent);
     f->got = calloc(1, sizeof *f->got);
 }
@@ -120,7 +122,7 @@ static inline status fixture_try_open(struct fixture *f)
         .arg = f, .on_hard_state = fixture_hard, .on_entry = fixture_entry, .on_cut = fixture_cut};
     memset(f->got, 0, sizeof *f->got);
     f->log = NULL;
-    return raft_log_open(f->env, &f->options, &recovery, &f->log, &f->err);
+    return raft_log_open(f->log_env, &f->options, &recovery, &f->log, &f->err);
 }
 
 static inline void fixture_start(struct fixture *f)

@@ -1,9 +1,9 @@
 /*
- * The core, driven by text: tests/data/raft/<name>.txt holds commands, "----", the expected lines and
- * an empty line, many times. `test_raft_core --rewrite` writes what the core did into the files; the
- * difference is the review.
+ * The core, driven by text: tests/data/raft/<name>.txt holds commands, "----", the expected lines
+ * and an empty line, many times. `test_raft_core --rewrite` writes what the core did into the
+ * files; the difference is the review.
  *
- *   new voters=1,2,3 self=1 term=0 vote=0 applied=0:0   a group; what is left out is one voter, zeros
+ *   new voters=1,2,3 self=1 term=0 vote=0 applied=0:0   a group; default one voter and zeros
  *   restore 1:1 2:1                                     entries index:term from the log
  *   tick NOW | campaign | message                       inputs
  *   propose a b c                                       commands
