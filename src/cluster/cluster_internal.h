@@ -1,0 +1,175 @@
+/*
+ * cluster/cluster_internal.h — the node's parts, as the files of this folder and their tests see them.
+ *
+ * Everything here belongs to reactor 0's thread (role_shard) unless a field says otherwise; before
+ * cl_node_start and after cl_node_stop's DONE it belongs to the thread that opened the node.
+ */
+#ifndef CLUSTER_CLUSTER_INTERNAL_H
+#define CLUSTER_CLUSTER_INTERNAL_H
+
+#include "base/hlc.h"
+#include "base/list.h"
+#include "cluster/client.h"
+#include "cluster/identity.h"
+#include "cluster/node.h"
+#include "kv/command.h"
+#include "raft/log.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define CL_INFLIGHT_MAX 8u
+#define CL_DATABASES 2u
+
+/* One shard per table until shards are cut; object's also holds lifecycle. The id of a shard is its
+ * position + 1; ids are in the log and in the store. */
+enum cl_shard_position { CL_META, CL_QUOTA, CL_INDEX, CL_KV, CL_OBJECT, CL_SHARDS };
+
+struct cl_log_options {
+    uint64_t segment_bytes, batch_bytes, group_wait_us, sync_delay_us;
+    uint32_t batch_entries;
+    bool keep_all;
+};
+
+/* Settings as numbers; const after init. */
+struct cl_options {
+    uint64_t memory_budget, memtables_budget, block_cache_bytes;
+    uint64_t memtable_bytes, memtable_age_us;
+    uint64_t write_buffer_bytes;
+    unsigned background_threads, pool_threads, parse_threads, reactors, inflight;
+    uint64_t retain_bytes, retention_us;
+    bool empty_store;
+    uint64_t sink_linger_us, sink_bytes;
+    unsigned sink_records;
+    uint64_t txn_bytes, txn_bytes_total;
+    struct cl_log_options log;
+};
+void cl__options_read(const struct config *c, struct cl_options *o);
+
+/* How long a command spends between two stages, in microseconds. */
+enum cl_stage {
+    CL_STAGE_QUEUED,    /* handed over → proposed */
+    CL_STAGE_PERSISTED, /* proposed → durable in the own log */
+    CL_STAGE_COMMITTED, /* durable → known to be committed */
+    CL_STAGE_APPLIED,   /* committed → applied */
+    CL_STAGE_TOTAL,     /* handed over → applied */
+    CL_STAGES
+};
+
+/* A batch handed to the log: what of each shard is durable once it is stored. */
+struct cl_ticket {
+    uint64_t ticket, submitted_us;
+    struct {
+        uint64_t index, term; /* 0 = nothing of this shard */
+    } last[CL_SHARDS];
+};
+
+/* The log stream of a reactor, see stream.c. */
+struct cl_stream {
+    struct raft_log *log;
+    uint64_t submitted, stored; /* tickets */
+    struct cl_ticket ring[CL_INFLIGHT_MAX];
+    struct cl_ticket open; /* what the next submit will cover */
+    bool dirty;            /* something was appended since the last submit */
+    status refused;        /* why the log takes no commands at present; ST_OK = it does */
+};
+
+struct cl_shard;
+struct cl_sink;
+
+/* A reader of "everything up to here is persisted", see shard_flush.c. */
+struct cl_flush_wait {
+    struct list node;
+    uint64_t target[CL_SHARDS]; /* applied index that must be persisted, 0 = nothing */
+    void (*done)(struct cl_flush_wait *w);
+};
+
+struct cl_counters {
+    uint64_t commands, reads, reads_cold, ops_cold, commits, conflicts, timeouts;
+    uint64_t stalls;         /* applies that waited for a cold block */
+    uint64_t memory_waits;   /* turns in which commands waited for memory */
+    uint64_t memory_refused; /* calls answered 53200 */
+    uint64_t full_refused;   /* calls answered 53100 */
+    uint64_t forced_flushes; /* sealed because the shard pinned too much log */
+};
+
+enum cl_node_phase {
+    CL_NODE_OPEN,
+    CL_NODE_RECOVERING,
+    CL_NODE_SERVING,
+    CL_NODE_STOPPING,
+    CL_NODE_STOPPED
+};
+
+struct cl_node {
+    struct env *env; /* const after init, as the next ones */
+    const struct config *config;
+    char *dir;
+    struct cl_identity identity;
+    struct cl_options options;
+    uint64_t incarnation; /* of this process, in every command's origin */
+    uint64_t started_us;
+    int64_t started_unix_us;
+    struct cl_reactor *reactors;
+    pthread_t *threads;
+    unsigned running; /* threads started */
+    struct pool *pool, *parse_pool;
+    struct kv_store *store;
+
+    enum cl_node_phase phase;
+    status failed;   /* latched: log or store lost for good */
+    bool store_full; /* the last flush met a full disk */
+    struct hlc hlc;
+    uint64_t sequence; /* of the next command's origin */
+    uint64_t turn_us;  /* loop time of the turn whose hook has run */
+    struct loop_turn *turn;
+    struct loop_timer *timer; /* maintenance */
+    struct cl_stream stream;
+    struct cl_shard *shards[CL_SHARDS];
+    struct cl_sink *sink;
+    struct list flush_waits;       /* of cl_flush_wait */
+    unsigned jobs;                 /* pool jobs under way */
+    bool bootstrapped;             /* start-up commands were proposed */
+    unsigned bootstraps;           /* of them, not yet applied */
+    struct list open_transactions; /* of cl_transaction */
+    uint64_t txn_bytes;            /* held by them */
+    unsigned clients, transactions;
+    struct cl_counters counters;
+    struct histogram stages[CL_STAGES];
+    void (*on_ready)(void *arg);
+    void (*on_failed)(void *arg, status st);
+    void (*on_stopped)(void *arg);
+    void *event_arg, *stop_arg;
+};
+
+/* -- stream.c ----------------------------------------------------------------------------------- */
+
+struct raft_output;
+/* Appends what a step of S produced to the open batch. */
+void cl__stream_append(struct cl_stream *t, struct cl_shard *s, const struct raft_output *out);
+/* May another batch be started? */
+bool cl__stream_open(const struct cl_node *n);
+/* Hands the open batch to the log. */
+void cl__stream_submit(struct cl_node *n);
+NODISCARD status cl__stream_recover(struct cl_node *n, struct err *err);
+void cl__stream_start(struct cl_node *n);
+
+/* -- node.c ------------------------------------------------------------------------------------- */
+
+/* The log or the store is lost: answers what is under way and tells the owner, once. */
+void cl__node_fail(struct cl_node *n, status st);
+/* Moves the phase on where its condition has come true. */
+void cl__node_progress(struct cl_node *n);
+/* Something waits for the turn's hook; makes sure that it runs soon. */
+void cl__node_kick(struct cl_node *n);
+struct kv_origin cl__node_origin(struct cl_node *n);
+/* Runs JOB on the pool, counted so that a stop waits for it; its done calls cl__job_done. When the
+ * queue is full the job runs later, without an error: it is tried again by the timer. */
+NODISCARD status cl__job_start(struct cl_node *n, struct pool_job *job);
+void cl__job_done(struct cl_node *n);
+/* Microseconds as PostgreSQL's timestamptz. */
+static inline int64_t cl__timestamptz(int64_t unix_us)
+{
+    return unix_us - 946684800000000ll;
+}
+
+#endif

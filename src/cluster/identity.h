@@ -1,0 +1,39 @@
+/*
+ * cluster/identity.h — what a data directory is: lock, cluster, node, store, format, streams.
+ *
+ * Layout of a data directory:
+ *
+ *   LOCK        held for the life of the process
+ *   identity    text, checksummed, replaced atomically
+ *   log/N/      one log stream each
+ *   store/      RocksDB
+ *
+ * A replica is tied to its disk: the store id is random and part of every log segment's seed, so a
+ * directory that was wiped or put together from two is never taken for what it was.
+ */
+#ifndef CLUSTER_IDENTITY_H
+#define CLUSTER_IDENTITY_H
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/err.h"
+
+#define CL_FORMAT_VERSION 1u
+
+struct cl_identity {
+    uint64_t cluster_id, node_id, store_id; /* none is 0 */
+    uint32_t format;
+    uint32_t streams; /* fixed when the directory is made */
+};
+
+/* Makes DIR when missing, takes its lock, reads its identity or, in an empty directory, writes a
+ * new one with STREAMS log streams. Blocking; once per process and directory. ST_LOCKED, ST_INVALID
+ * (foreign: log or store without an identity; a newer format), ST_CORRUPT (damaged identity),
+ * ST_DISK_FULL, ST_IO. ERR says what to do. */
+NODISCARD status cl_identity_open(struct env *env, const char *dir, uint32_t streams,
+                                  struct cl_identity *out, struct err *err);
+
+/* DIR/NAME in A. */
+char *cl_identity_path(struct arena *a, const char *dir, const char *name);
+
+#endif

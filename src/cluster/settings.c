@@ -1,0 +1,125 @@
+/*
+ * cluster/settings.c — every setting of the server, in one table.
+ *
+ * A setting is here and nowhere else: file, environment and flags are checked against this table,
+ * and metadb.settings shows it. Values are fixed after start-up. cl__options_read turns those that
+ * the cluster layer uses into numbers once, so that no hot path looks a name up.
+ */
+#include "base/assert.h"
+#include "base/limits.h"
+#include "cluster/cluster_internal.h"
+#include <unistd.h>
+
+#define KB (1ll << 10)
+#define MB (1ll << 20)
+#define GB (1ll << 30)
+#define SECOND 1000000ll
+
+static const struct config_setting settings[] = {
+    {"listen", CONFIG_STRING, "127.0.0.1:7432", 0, 0, NULL,
+     "address and port for clients; port 0 takes any free one"},
+    {"max_connections", CONFIG_INT, "1000", 1, 100000, NULL,
+     "clients beyond it are refused with 53300"},
+    {"log_level", CONFIG_ENUM, "info", 0, 0, "debug|info|warn|error",
+     "events below it are not written"},
+    {"reactors", CONFIG_INT, "1", 1, 1, NULL,
+     "loop threads; a later version spreads connections and shards over several"},
+    {"pool.threads", CONFIG_INT, "4", 1, 256, NULL,
+     "threads for cold reads, flushes and catalogue queries"},
+    {"parse.threads", CONFIG_INT, "2", 1, 64, NULL,
+     "threads that parse statements of unknown shape"},
+
+    {"memory.budget", CONFIG_SIZE, "0", 0, 1ll << 50, NULL,
+     "memory for memtables and block cache together; 0 is a quarter of the machine"},
+    {"memtable.bytes", CONFIG_SIZE, "64MB", 64 * KB, 16 * GB, NULL,
+     "a shard's memtable above it is sealed and flushed"},
+    {"memtable.age", CONFIG_TIME_US, "5min", SECOND, 86400 * SECOND, NULL,
+     "a memtable older than it is sealed and flushed"},
+    {"store.write_buffer", CONFIG_SIZE, "16MB", MB, GB, NULL, "write buffer of RocksDB"},
+    {"store.background_threads", CONFIG_INT, "2", 1, 64, NULL, "RocksDB's own threads"},
+
+    {"log.segment_bytes", CONFIG_SIZE, "64MB", MB, 4 * GB, NULL, "size of a log segment file"},
+    {"log.batch_bytes", CONFIG_SIZE, "1MB", 4 * KB, 64 * MB, NULL,
+     "a log batch above it is closed"},
+    {"log.batch_entries", CONFIG_INT, "4096", 1, 1000000, NULL, "the same in entries"},
+    {"log.group_wait", CONFIG_TIME_US, "0", 0, SECOND, NULL,
+     "let a log batch wait this long for more; 0 closes it when the sockets are drained"},
+    {"log.sync_delay", CONFIG_TIME_US, "0", 0, SECOND, NULL,
+     "for measurements: added to every sync of the log"},
+    {"log.inflight", CONFIG_INT, "2", 1, CL_INFLIGHT_MAX, NULL,
+     "log batches under way at most; later commands wait and merge"},
+    {"log.retain_bytes", CONFIG_SIZE, "1GB", 2 * MB, 1ll << 50, NULL,
+     "the shard that pins more log than this is flushed"},
+    {"log.keep_all", CONFIG_BOOL, "off", 0, 0, NULL, "for tests: never cut the log"},
+
+    {"sink.linger", CONFIG_TIME_US, "2ms", 0, SECOND, NULL,
+     "quota and index updates wait this long to share a batch"},
+    {"sink.batch_records", CONFIG_INT, "512", 1, 100000, NULL, "commands' updates in one batch"},
+    {"sink.batch_bytes", CONFIG_SIZE, "256kB", KB, 4 * MB, NULL, "bytes of one batch"},
+
+    {"mvcc.retention", CONFIG_TIME_US, "6s", 1000, 3600 * SECOND, NULL,
+     "log time for which old versions stay in memory; below 6s only for tests, since a transaction "
+     "may then miss a conflict"},
+    {"recovery.empty_store", CONFIG_BOOL, "off", 0, 0, NULL,
+     "for tests: replay a log that was kept whole (log.keep_all) into an empty store"},
+
+    {"transaction.memory", CONFIG_SIZE, "64MB", 64 * KB, 16 * GB, NULL,
+     "memory of one open transaction; above it a statement fails with 53200"},
+    {"transaction.memory_total", CONFIG_SIZE, "512MB", MB, 1ll << 50, NULL,
+     "memory of all open transactions"},
+};
+
+const struct config_setting *cl_settings(unsigned *count)
+{
+    *count = ARRAY_LEN(settings);
+    return settings;
+}
+
+static uint64_t machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)GB;
+}
+
+static uint64_t number(const struct config *c, const char *name)
+{
+    int64_t v = config_int(c, name);
+    ASSERT(v >= 0);
+    return (uint64_t)v;
+}
+
+void cl__options_read(const struct config *c, struct cl_options *o)
+{
+    uint64_t budget = number(c, "memory.budget");
+    if (budget == 0)
+        budget = machine_memory() / 4;
+    *o = (struct cl_options){
+        .memory_budget = budget,
+        .memtables_budget = budget / 2,
+        .block_cache_bytes = budget / 2,
+        .memtable_bytes = number(c, "memtable.bytes"),
+        .memtable_age_us = number(c, "memtable.age"),
+        .write_buffer_bytes = number(c, "store.write_buffer"),
+        .background_threads = (unsigned)number(c, "store.background_threads"),
+        .pool_threads = (unsigned)number(c, "pool.threads"),
+        .parse_threads = (unsigned)number(c, "parse.threads"),
+        .reactors = (unsigned)number(c, "reactors"),
+        .inflight = (unsigned)number(c, "log.inflight"),
+        .retain_bytes = number(c, "log.retain_bytes"),
+        .sink_linger_us = number(c, "sink.linger"),
+        .sink_records = (unsigned)number(c, "sink.batch_records"),
+        .sink_bytes = number(c, "sink.batch_bytes"),
+        .retention_us = number(c, "mvcc.retention"),
+        .empty_store = config_bool(c, "recovery.empty_store"),
+        .txn_bytes = number(c, "transaction.memory"),
+        .txn_bytes_total = number(c, "transaction.memory_total"),
+    };
+    o->log = (struct cl_log_options){
+        .segment_bytes = number(c, "log.segment_bytes"),
+        .batch_bytes = number(c, "log.batch_bytes"),
+        .batch_entries = (uint32_t)number(c, "log.batch_entries"),
+        .group_wait_us = number(c, "log.group_wait"),
+        .sync_delay_us = number(c, "log.sync_delay"),
+        .keep_all = config_bool(c, "log.keep_all"),
+    };
+}
