@@ -26,9 +26,10 @@ typedef void cl_done(struct cl_call *call, status st);
 struct cl_call {
     cl_done *done;
     void *arg;
-    struct arena *arena;       /* results, copies; the session resets it after using them */
-    /* reads: */
-    bool (*on_row)(void *arg, const struct kv_row *row); /* on the loop thread */
+    struct arena *arena; /* results, copies; the session resets it after using them */
+    /* reads: rows on the loop thread, also before cl_read returns. False: end the page soon; rows
+     * that were read already still come, max_rows in all. */
+    bool (*on_row)(void *arg, const struct kv_row *row);
     unsigned max_rows;
     size_t max_bytes;
     /* out: */
@@ -57,17 +58,19 @@ void cl_rollback_to(struct cl_client *c, kv_txn_mark mark);
 
 /* Runs OPS together: all or none. Results of the last one in call->result, affected summed. In a
  * READ ONLY transaction ST_TXN_STATE with 25006. */
-NODISCARD status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *const *ops, unsigned count);
+NODISCARD status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *const *ops,
+                        unsigned count);
 /* One page of READ from POS: rows go to call->on_row. ST_OK more may follow, ST_END no more. Outside a
  * transaction each page is a snapshot of its own. */
-NODISCARD status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read, struct kv_read_pos *pos);
+NODISCARD status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
+                         struct kv_read_pos *pos);
 /* Asks a pending read to end with ST_CANCELLED soon. A proposed write is not cancelled. */
 void cl_cancel(struct cl_client *c);
 
 /* For EXPLAIN: where a key lives. */
 struct cl_where {
     uint64_t shard;
-    uint64_t leader;   /* node */
+    uint64_t leader; /* node */
     const char *table;
 };
 NODISCARD status cl_locate(struct cl_client *c, enum kv_table t, struct cl_where *out);

@@ -28,10 +28,12 @@ struct cl_reactor {
 
 /* Locks DIR, makes it when missing, checks identity and format, recovers. Errors name what to do:
  * ST_LOCKED (another process), ST_INVALID (foreign or newer format), ST_CORRUPT (damage), ST_IO. */
-NODISCARD status cl_node_open(struct env *env, const struct config *config, const char *dir, struct cl_node **out, struct err *err);
+NODISCARD status cl_node_open(struct env *env, const struct config *config, const char *dir,
+                              struct cl_node **out, struct err *err);
 /* Starts the reactors. Shards elect themselves; READY runs on reactor 0 when all serve. FAILED runs
  * once, on reactor 0, when the log or the store is lost for good: the process must exit non-zero. */
-void cl_node_start(struct cl_node *n, void (*ready)(void *arg), void (*failed)(void *arg, status st), void *arg);
+void cl_node_start(struct cl_node *n, void (*ready)(void *arg),
+                   void (*failed)(void *arg, status st), void *arg);
 /* From reactor 0: stops accepting commands, waits for those under way, syncs, then calls DONE. */
 void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg);
 /* Joins threads and frees everything. After cl_node_stop's DONE. */

@@ -1,0 +1,176 @@
+/*
+ * cluster/client.c — a session's way to the data: one call at a time.
+ *
+ * An operation outside a transaction is encoded, proposed and answered when its shard has applied
+ * it. What belongs to a transaction is in transaction.c, reading in read.c.
+ *
+ * Invariants
+ *   C1  At most one call is pending; DONE is called once for it, from the loop, never inside the
+ *       function that started it.
+ *   C2  All operations of one call are in one shard: they are one command.
+ *
+ * Threads: the client's reactor, which owns the shards too as long as there is one; pool threads see
+ * a client only while its call is theirs.
+ */
+#include "base/assert.h"
+#include "cluster/client_internal.h"
+#include <stdlib.h>
+
+struct cl_client *cl_client_new(struct cl_node *n, struct cl_reactor *r, uint32_t ns)
+{
+    ASSERT(r->index == 0); /* calls from other reactors need a hop to the shard's owner */
+    struct cl_client *c = calloc(1, sizeof *c);
+    ASSERT(c != NULL);
+    c->node = n;
+    c->reactor = r;
+    c->ns = ns;
+    obuf_init(&c->encoding);
+    arena_init(&c->scratch, 4096);
+    list_init(&c->txn.node);
+    n->clients++;
+    return c;
+}
+
+void cl_client_free(struct cl_client *c)
+{
+    ASSERT(c->call == NULL);
+    cl_rollback(c);
+    c->node->clients--;
+    arena_fini(&c->txn.arena);
+    arena_fini(&c->scratch);
+    obuf_fini(&c->encoding);
+    free(c);
+}
+
+void cl__client_finish(struct cl_client *c, status st)
+{
+    struct cl_call *call = c->call;
+    ASSERT(call != NULL);
+    c->call = NULL;
+    if (st != ST_OK && st != ST_END)
+        err_default(&call->err, st);
+    call->done(call, st);
+}
+
+status cl__client_to_pool(struct cl_client *c, struct cl_call *call, void (*run)(struct pool_job *),
+                          void (*done)(struct pool_job *))
+{
+    c->job.run = run;
+    c->job.done = done;
+    c->call = call;
+    call->stats.pool_trips++;
+    if (cl__job_start(c->node, &c->job) == ST_OK)
+        return ST_PENDING;
+    c->call = NULL;
+    return err_set(&call->err, ST_NO_MEMORY, "too many reads wait for the disk");
+}
+
+static void copy_result(struct arena *a, const struct kv_result *src, struct kv_result *dst)
+{
+    *dst = *src;
+    if (src->row_count == 0)
+        return;
+    struct kv_row *rows = arena_alloc(a, sizeof *rows * src->row_count);
+    for (unsigned i = 0; i < src->row_count; i++)
+        kv_row_copy(a, &src->rows[i], &rows[i]);
+    dst->rows = rows;
+}
+
+static uint64_t since(uint64_t from, uint64_t to)
+{
+    return to > from ? to - from : 0;
+}
+
+static void note_stats(struct cl_client *c, const struct cl_proposal *p)
+{
+    struct cl_call_stats *stats = &c->call->stats;
+    uint64_t now_us = env_mono_us(c->node->env);
+    stats->queue_us = since(p->queued_us, p->proposed_us);
+    stats->stored_us = since(p->proposed_us, p->stored_us);
+    stats->applied_us = since(p->stored_us, now_us);
+    stats->log_bytes = c->encoding.size;
+}
+
+static void proposal_done(struct cl_proposal *p, status st, const struct kv_applied *a)
+{
+    struct cl_client *c = CONTAINER_OF(p, struct cl_client, proposal);
+    if (st == ST_OK) {
+        note_stats(c, p);
+        copy_result(c->call->arena, &a->result, &c->call->result);
+        st = a->outcome;
+        if (st != ST_OK)
+            c->call->err = a->err;
+        if (st == ST_CONFLICT)
+            c->node->counters.conflicts++;
+    } else if (st == ST_OUTCOME_UNKNOWN) {
+        err_set(&c->call->err, st, "the outcome of the statement is unknown");
+        err_hint(&c->call->err, "It may take effect. Look before repeating it.");
+    }
+    cl__client_finish(c, st);
+}
+
+status cl__client_propose(struct cl_client *c, struct cl_call *call, struct cl_shard *s)
+{
+    if (c->encoding.size > LIMIT_COMMAND_BYTES)
+        return err_set(&call->err, ST_LIMIT,
+                       "the statement writes %zu bytes, at most %u are allowed", c->encoding.size,
+                       LIMIT_COMMAND_BYTES);
+    c->call = call;
+    c->proposal.command = buf_copy(bytes_make(c->encoding.data, c->encoding.size));
+    c->proposal.system = false;
+    c->proposal.done = proposal_done;
+    cl_shard_propose(s, &c->proposal);
+    return ST_PENDING;
+}
+
+/* The one shard that all of OPS are in. */
+static status shard_of_ops(struct cl_client *c, struct cl_call *call,
+                           const struct kv_op *const *ops, unsigned count, struct cl_shard **out)
+{
+    *out = cl_shard_of(c->node, ops[0]->table);
+    if (*out == NULL)
+        return err_set(&call->err, ST_UNSUPPORTED, "this table cannot be written");
+    for (unsigned i = 1; i < count; i++) {
+        if (cl_shard_of(c->node, ops[i]->table) == *out)
+            continue;
+        err_set(&call->err, ST_UNSUPPORTED,
+                "writing to several tables at once is not supported yet");
+        err_detail(&call->err, "The statements are in one implicit transaction.");
+        err_hint(&call->err, "Send a Sync between them, or one statement a message.");
+        return ST_UNSUPPORTED;
+    }
+    return ST_OK;
+}
+
+status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *const *ops,
+              unsigned count)
+{
+    struct cl_shard *s;
+    ASSERT(c->call == NULL);
+    ASSERT(count > 0);
+    ST_TRY(shard_of_ops(c, call, ops, count, &s));
+    ST_TRY(cl_shard_admit(s, &call->err));
+    arena_reset(&c->scratch);
+    if (c->txn.active)
+        return cl__transaction_ops(c, call, ops, count, s);
+    obuf_reset(&c->encoding);
+    obuf_shrink(&c->encoding, 64 * 1024);
+    kv_command_ops(&c->encoding, ops, count, cl__node_origin(c->node));
+    return cl__client_propose(c, call, s);
+}
+
+void cl_cancel(struct cl_client *c)
+{
+    if (c->call != NULL)
+        atomic_store_explicit(&c->cancel, true, memory_order_relaxed);
+}
+
+status cl_locate(struct cl_client *c, enum kv_table t, struct cl_where *out)
+{
+    struct cl_shard *s = cl_shard_of(c->node, t);
+    if (s == NULL)
+        return ST_NOT_FOUND;
+    *out = (struct cl_where){
+        .shard = s->id, .leader = raft_leader(s->raft), .table = kv_table_def(t)->name};
+    return ST_OK;
+}

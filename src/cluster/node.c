@@ -1,0 +1,442 @@
+/*
+ * cluster/node.c — the composition root: builds the parts in order, runs the turn, takes it down.
+ *
+ *   OPEN --start--> RECOVERING --all shards lead and have applied--> SERVING
+ *   RECOVERING, SERVING --stop--> STOPPING --nothing under way--> STOPPED
+ *
+ * One turn of reactor 0: callbacks queue commands, a stored batch is applied and answered, then the
+ * hook of this file proposes what waits (shard.c), lets the sink send (sink.c), submits one batch
+ * to the log (stream.c) and starts flushes (shard_flush.c). It is registered before anyone else's,
+ * so that whoever writes to sockets at the end of the turn sees every answer of the turn.
+ *
+ * Invariants
+ *   N1  Everything a shard needs exists before its log is read; the reactor starts after recovery.
+ *   N2  on_ready and on_failed are called at most once each; after `failed` nothing is proposed.
+ *   N3  on_stopped is called when nothing is queued, in the log, or on the pool.
+ *
+ * Threads: open, start and close from one thread outside the loops; the rest on reactor 0.
+ */
+#include "base/assert.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/rcu.h"
+#include "cluster/client_internal.h"
+#include "cluster/sink.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TIMER_BUSY_US 100000u
+#define TIMER_IDLE_US 1000000u
+#define POOL_QUEUE_MAX 4096u
+#define PARSE_STACK_BYTES (64u << 20)
+
+static const struct {
+    const char *name;
+    uint32_t ns;
+} databases[CL_DATABASES] = {{"metadb", 1}, {"postgres", 2}};
+
+/* -- the turn ----------------------------------------------------------------------------------- */
+
+static void on_turn(void *arg)
+{
+    struct cl_node *n = arg;
+    struct loop *loop = n->reactors[0].loop;
+    n->turn_us = loop_now_us(loop);
+    cl_sink_poll(n->sink);
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        cl_shard_propose_waiting(n->shards[i]);
+    cl__stream_submit(n);
+    bool more = false;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = n->shards[i];
+        cl_shard_flush_poll(s);
+        if (cl_shard_behind(s)) {
+            cl_shard_apply(s);
+            more = true;
+        }
+        more |= s->waiting_count > 0 && cl__stream_open(n) && n->stream.refused == ST_OK &&
+                cl__memtable_bytes(n) <= n->options.memtables_budget;
+    }
+    cl__node_progress(n);
+    if (more)
+        loop_again(loop);
+}
+
+void cl__node_kick(struct cl_node *n)
+{
+    struct loop *loop = n->reactors[0].loop;
+    if (loop_now_us(loop) == n->turn_us)
+        loop_again(loop);
+}
+
+static bool busy(const struct cl_node *n)
+{
+    if (n->phase != CL_NODE_SERVING || n->store_full || n->stream.refused != ST_OK ||
+        !list_empty(&n->flush_waits))
+        return true;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (kv_state_flush_due(n->shards[i]->state) != 0 || n->shards[i]->waiting_count > 0)
+            return true;
+    }
+    return false;
+}
+
+static void on_timer(void *arg)
+{
+    struct cl_node *n = arg;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = n->shards[i];
+        if (raft_role(s->raft) != RAFT_LEADER)
+            cl_shard_campaign(s);
+    }
+    n->stream.refused = n->failed == ST_OK ? raft_log_admit(n->stream.log, 0) : n->failed;
+    cl__flush_maintain(n);
+    cl__transactions_expire(n);
+    loop_timer_start(n->timer, busy(n) ? TIMER_BUSY_US : TIMER_IDLE_US);
+}
+
+/* -- start-up ----------------------------------------------------------------------------------- */
+
+static void make_reactor(struct cl_node *n, unsigned i)
+{
+    struct cl_reactor *r = &n->reactors[i];
+    r->index = i;
+    r->loop = loop_new();
+    r->mailbox = mailbox_new(r->loop);
+}
+
+static status open_store(struct cl_node *n, struct err *err)
+{
+    struct kv_store_options o = {.block_cache_bytes = n->options.block_cache_bytes,
+                                 .write_buffer_bytes = n->options.write_buffer_bytes,
+                                 .background_threads = n->options.background_threads};
+    struct arena a;
+    arena_init(&a, 1024);
+    status st = kv_store_open_rocks(cl_identity_path(&a, n->dir, "store"), &o, &n->store, err);
+    arena_fini(&a);
+    return st;
+}
+
+static status build(struct cl_node *n, struct err *err)
+{
+    ST_TRY(cl_identity_open(n->env, n->dir, 1, &n->identity, err));
+    ST_TRY(open_store(n, err));
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        ST_TRY(cl_shard_open(n, i, &n->shards[i], err));
+    ST_TRY(cl__stream_recover(n, err));
+    for (unsigned i = 0; i < n->options.reactors; i++)
+        make_reactor(n, i);
+    n->pool = pool_new("pool", n->options.pool_threads, 0, POOL_QUEUE_MAX);
+    n->parse_pool = pool_new("parse", n->options.parse_threads, PARSE_STACK_BYTES, POOL_QUEUE_MAX);
+    n->sink = cl_sink_new(n);
+    n->turn = loop_turn_new(n->reactors[0].loop, on_turn, n);
+    n->timer = loop_timer_new(n->reactors[0].loop, on_timer, n);
+    return ST_OK;
+}
+
+status cl_node_open(struct env *env, const struct config *config, const char *dir,
+                    struct cl_node **out, struct err *err)
+{
+    struct cl_node *n = calloc(1, sizeof *n);
+    ASSERT(n != NULL);
+    n->env = env;
+    n->config = config;
+    n->dir = strdup(dir);
+    ASSERT(n->dir != NULL);
+    cl__options_read(config, &n->options);
+    env->ops->random(env, &n->incarnation, sizeof n->incarnation);
+    n->started_us = env_mono_us(env);
+    n->started_unix_us = env_unix_us(env);
+    n->turn_us = UINT64_MAX;
+    list_init(&n->flush_waits);
+    list_init(&n->open_transactions);
+    for (unsigned i = 0; i < CL_STAGES; i++)
+        histogram_init(&n->stages[i]);
+    n->reactors = calloc(n->options.reactors, sizeof *n->reactors);
+    n->threads = calloc(n->options.reactors, sizeof *n->threads);
+    ASSERT(n->reactors != NULL && n->threads != NULL);
+    status st = build(n, err);
+    if (st != ST_OK) {
+        cl_node_close(n);
+        return st;
+    }
+    *out = n;
+    return ST_OK;
+}
+
+static void *reactor_main(void *arg)
+{
+    struct cl_reactor *r = arg;
+    char name[16];
+    snprintf(name, sizeof name, "reactor-%u", r->index);
+    pthread_setname_np(pthread_self(), name);
+    loop_run(r->loop);
+    return NULL;
+}
+
+void cl_node_start(struct cl_node *n, void (*ready)(void *arg),
+                   void (*failed)(void *arg, status st), void *arg)
+{
+    ASSERT(n->phase == CL_NODE_OPEN);
+    n->phase = CL_NODE_RECOVERING;
+    n->on_ready = ready;
+    n->on_failed = failed;
+    n->event_arg = arg;
+    cl__stream_start(n);
+    loop_timer_start(n->timer, 0); /* its first run campaigns */
+    for (unsigned i = 0; i < n->options.reactors; i++) {
+        int e = pthread_create(&n->threads[i], NULL, reactor_main, &n->reactors[i]);
+        ASSERT(e == 0);
+        n->running++;
+    }
+}
+
+/* What a shard gets when it begins to lead: the root directories where they are missing, elsewhere
+ * a TICK, so that the state's applied index passes the no-op. */
+struct bootstrap {
+    struct cl_proposal proposal;
+    struct cl_node *node;
+};
+
+static void bootstrap_done(struct cl_proposal *p, status st, const struct kv_applied *a)
+{
+    struct bootstrap *b = CONTAINER_OF(p, struct bootstrap, proposal);
+    struct cl_node *n = b->node;
+    if (st == ST_OK && a->outcome != ST_OK)
+        LOG_ERROR("node.bootstrap_failed", LOG_STR("why", a->err.message));
+    else if (st != ST_OK)
+        LOG_ERROR("node.bootstrap_failed", LOG_STR("why", status_text(st)));
+    ASSERT(n->bootstraps > 0);
+    n->bootstraps--;
+    free(b);
+}
+
+static void bootstrap_command(struct cl_node *n, struct cl_shard *s, struct obuf *out)
+{
+    struct kv_op ops[CL_DATABASES];
+    const struct kv_op *list[CL_DATABASES];
+    if (s->position != CL_META) {
+        kv_command_tick(out);
+        return;
+    }
+    for (unsigned i = 0; i < CL_DATABASES; i++) {
+        ops[i] = (struct kv_op){.kind = KV_OP_BOOTSTRAP,
+                                .table = KV_META,
+                                .ns = databases[i].ns,
+                                .now = cl__timestamptz(env_unix_us(n->env))};
+        list[i] = &ops[i];
+    }
+    kv_command_ops(out, list, CL_DATABASES, cl__node_origin(n));
+}
+
+static void bootstrap(struct cl_node *n)
+{
+    struct obuf o;
+    obuf_init(&o);
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (n->shards[i]->fenced != ST_OK)
+            continue;
+        struct bootstrap *b = calloc(1, sizeof *b);
+        ASSERT(b != NULL);
+        b->node = n;
+        obuf_reset(&o);
+        bootstrap_command(n, n->shards[i], &o);
+        b->proposal.command = buf_copy(bytes_make(o.data, o.size));
+        b->proposal.system = true;
+        b->proposal.done = bootstrap_done;
+        n->bootstraps++;
+        cl_shard_propose(n->shards[i], &b->proposal);
+    }
+    obuf_fini(&o);
+    cl__node_kick(n);
+}
+
+static void become_ready(struct cl_node *n)
+{
+    n->phase = CL_NODE_SERVING;
+    LOG_INFO("node.ready", LOG_U64("node", n->identity.node_id),
+             LOG_U64("after_us", env_mono_us(n->env) - n->started_us));
+    n->on_ready(n->event_arg);
+}
+
+static bool all_recovered(const struct cl_node *n)
+{
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        const struct cl_shard *s = n->shards[i];
+        if (s->fenced == ST_OK && !cl_shard_ready(s))
+            return false;
+    }
+    return true;
+}
+
+static bool all_quiet(const struct cl_node *n)
+{
+    if (n->jobs > 0)
+        return false;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (!cl_shard_idle(n->shards[i]))
+            return false;
+    }
+    return n->failed != ST_OK || (n->stream.stored == n->stream.submitted && !n->stream.dirty);
+}
+
+void cl__node_progress(struct cl_node *n)
+{
+    switch (n->phase) {
+    case CL_NODE_RECOVERING:
+        if (n->bootstrapped) {
+            if (n->bootstraps == 0)
+                become_ready(n);
+        } else if (all_recovered(n)) {
+            n->bootstrapped = true;
+            bootstrap(n);
+        }
+        break;
+    case CL_NODE_STOPPING:
+        if (all_quiet(n)) {
+            n->phase = CL_NODE_STOPPED;
+            n->on_stopped(n->stop_arg);
+        }
+        break;
+    case CL_NODE_OPEN:
+    case CL_NODE_SERVING:
+    case CL_NODE_STOPPED: break;
+    }
+}
+
+/* -- the end ------------------------------------------------------------------------------------ */
+
+void cl__node_fail(struct cl_node *n, status st)
+{
+    if (n->failed != ST_OK)
+        return;
+    n->failed = st;
+    LOG_ERROR("node.failed", LOG_STR("why", status_text(st)));
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        cl_shard_abandon(n->shards[i], ST_IO);
+    cl__flush_check_waits(n);
+    if (n->on_failed != NULL)
+        n->on_failed(n->event_arg, st);
+}
+
+void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg)
+{
+    ASSERT(n->phase == CL_NODE_RECOVERING || n->phase == CL_NODE_SERVING);
+    LOG_INFO("node.stopping");
+    n->phase = CL_NODE_STOPPING;
+    n->on_stopped = done;
+    n->stop_arg = arg;
+    cl__flush_check_waits(n); /* whoever waits for a flush hears about the stop */
+    loop_again(n->reactors[0].loop);
+}
+
+static void close_shards(struct cl_node *n)
+{
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (n->shards[i] != NULL && n->shards[i]->raft != NULL)
+            cl_shard_abandon(n->shards[i], ST_SHUTDOWN);
+        cl_shard_close(n->shards[i]);
+    }
+}
+
+void cl_node_close(struct cl_node *n)
+{
+    for (unsigned i = 0; i < n->running; i++)
+        loop_stop(n->reactors[i].loop);
+    for (unsigned i = 0; i < n->running; i++)
+        pthread_join(n->threads[i], NULL);
+    pool_free(n->parse_pool);
+    pool_free(n->pool);
+    raft_log_close(n->stream.log);
+    n->stream.log = NULL;
+    for (unsigned i = 0; i < n->options.reactors; i++)
+        mailbox_free(n->reactors[i].mailbox);
+    cl_sink_free(n->sink);
+    close_shards(n);
+    rcu_barrier_all();
+    kv_store_close(n->store);
+    loop_timer_free(n->timer);
+    loop_turn_free(n->turn);
+    for (unsigned i = 0; i < n->options.reactors; i++)
+        loop_free(n->reactors[i].loop);
+    free(n->reactors);
+    free(n->threads);
+    free(n->dir);
+    free(n);
+}
+
+/* -- helpers of the folder ---------------------------------------------------------------------- */
+
+status cl__job_start(struct cl_node *n, struct pool_job *job)
+{
+    status st = pool_submit(n->pool, n->reactors[0].mailbox, job);
+    if (st == ST_OK)
+        n->jobs++;
+    return st;
+}
+
+void cl__job_done(struct cl_node *n)
+{
+    ASSERT(n->jobs > 0);
+    n->jobs--;
+}
+
+struct kv_origin cl__node_origin(struct cl_node *n)
+{
+    return (struct kv_origin){
+        .incarnation = n->incarnation, .sequence = ++n->sequence, .time_us = env_unix_us(n->env)};
+}
+
+/* -- what others may ask ------------------------------------------------------------------------ */
+
+struct env *cl_node_env(struct cl_node *n)
+{
+    return n->env;
+}
+
+const struct config *cl_node_config(struct cl_node *n)
+{
+    return n->config;
+}
+
+unsigned cl_node_reactor_count(const struct cl_node *n)
+{
+    return n->options.reactors;
+}
+
+struct cl_reactor *cl_node_reactor(struct cl_node *n, unsigned i)
+{
+    ASSERT(i < n->options.reactors);
+    return &n->reactors[i];
+}
+
+struct pool *cl_node_pool(struct cl_node *n)
+{
+    return n->pool;
+}
+
+struct pool *cl_node_parse_pool(struct cl_node *n)
+{
+    return n->parse_pool;
+}
+
+status cl_database_find(struct cl_node *n, bytes name, uint32_t *ns)
+{
+    UNUSED(n);
+    for (unsigned i = 0; i < CL_DATABASES; i++) {
+        if (bytes_eq(name, bytes_str(databases[i].name))) {
+            *ns = databases[i].ns;
+            return ST_OK;
+        }
+    }
+    return ST_NOT_FOUND;
+}
+
+const char *cl_database_at(struct cl_node *n, unsigned i, uint32_t *ns)
+{
+    UNUSED(n);
+    if (i >= CL_DATABASES)
+        return NULL;
+    *ns = databases[i].ns;
+    return databases[i].name;
+}

@@ -1,0 +1,136 @@
+/*
+ * cluster/read.c — one page of a read: on the reactor as far as the cache goes, then on the pool.
+ *
+ * The page starts on the loop with KV_TIER_CACHE and hands its rows over at once. Where it meets a
+ * block that is not in the cache, the same position goes on with KV_TIER_ANY on a pool thread, over
+ * the same stamp; the rows of that part are copied and handed over when it is back. A page that was
+ * cancelled ends at the next row.
+ *
+ * Invariants
+ *   R1  A row is handed over once, in order, whichever thread read it.
+ *   R2  A page is one snapshot, also when two threads read it.
+ *
+ * Threads: the client's reactor and one pool thread at a time.
+ */
+#include "base/assert.h"
+#include "cluster/client_internal.h"
+
+static bool cancelled(struct cl_client *c)
+{
+    return atomic_load_explicit(&c->cancel, memory_order_relaxed);
+}
+
+static bool give_row(void *arg, const struct kv_row *row)
+{
+    struct cl_client *c = arg;
+    c->read.given++;
+    return c->call->on_row(c->call->arg, row);
+}
+
+static bool copy_row(void *arg, const struct kv_row *row)
+{
+    struct cl_client *c = arg;
+    struct cl_row *copy = arena_alloc(&c->scratch, sizeof *copy);
+    copy->next = NULL;
+    kv_row_copy(&c->scratch, row, &copy->row);
+    *c->read.last = copy;
+    c->read.last = &copy->next;
+    c->read.given++;
+    return !cancelled(c);
+}
+
+static status run_page(struct cl_client *c, struct cl_call *call,
+                       bool (*on_row)(void *, const struct kv_row *))
+{
+    struct cl_read_run *r = &c->read;
+    return kv_read_page(r->txn, r->read, r->pos, call->arena, call->max_rows - r->given,
+                        call->max_bytes, on_row, c, &call->err);
+}
+
+static status finish_page(struct cl_client *c, struct cl_call *call, status st)
+{
+    call->stats.read_us += env_mono_us(c->node->env) - c->read.started_us;
+    call->stats.keys += c->read.given;
+    call->stats.tombstones += c->read.pos->skipped - c->read.skipped_before;
+    if (st == ST_OK && cancelled(c))
+        st = err_set(&call->err, ST_CANCELLED, "canceling statement due to user request");
+    if (st == ST_COLD)
+        st = ST_INTERNAL; /* a pool thread never meets a cold block */
+    if (st != ST_OK && st != ST_END)
+        err_default(&call->err, st);
+    return st;
+}
+
+static void page_on_pool(struct pool_job *job)
+{
+    struct cl_client *c = CONTAINER_OF(job, struct cl_client, job);
+    c->read.st = cancelled(c) ? ST_OK : run_page(c, c->call, copy_row);
+}
+
+static void page_back(struct pool_job *job)
+{
+    struct cl_client *c = CONTAINER_OF(job, struct cl_client, job);
+    struct cl_call *call = c->call;
+    cl__job_done(c->node);
+    cl__txn_tier(c, c->read.txn, false);
+    for (struct cl_row *row = c->read.first; row != NULL; row = row->next)
+        (void)call->on_row(call->arg, &row->row);
+    cl__client_finish(c, finish_page(c, call, c->read.st));
+}
+
+/* What the page reads through: the transaction's view, or the latest state. */
+static status open_view(struct cl_client *c, struct cl_call *call, struct cl_shard *s,
+                        struct kv_txn **out)
+{
+    if (c->txn.active)
+        return cl__transaction_of(c, s, out, &call->err);
+    struct kv_view view = {.state = s->state,
+                           .at = kv_state_applied_ts(s->state),
+                           .tier = KV_TIER_CACHE,
+                           .arena = &c->scratch};
+    *out = kv_txn_new(&c->scratch, &view);
+    return ST_OK;
+}
+
+static status check_readable(struct cl_client *c, struct cl_shard *s, struct err *err)
+{
+    if (s == NULL)
+        return err_set(err, ST_UNSUPPORTED, "this table cannot be read yet");
+    if (c->node->phase == CL_NODE_RECOVERING || c->node->phase == CL_NODE_OPEN)
+        return err_set(err, ST_NOT_LEADER, "shard %llu is still recovering",
+                       (unsigned long long)s->id);
+    if (s->fenced == ST_OK)
+        return ST_OK;
+    return err_set(err, s->fenced, "shard %llu (table %s) is fenced: %s", (unsigned long long)s->id,
+                   s->name, status_text(s->fenced));
+}
+
+status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
+               struct kv_read_pos *pos)
+{
+    struct cl_shard *s = cl_shard_of(c->node, read->table);
+    struct kv_txn *t;
+    ASSERT(c->call == NULL);
+    ASSERT(call->max_rows > 0);
+    ST_TRY(check_readable(c, s, &call->err));
+    arena_reset(&c->scratch);
+    ST_TRY(open_view(c, call, s, &t));
+    c->read = (struct cl_read_run){.txn = t,
+                                   .read = read,
+                                   .pos = pos,
+                                   .started_us = env_mono_us(c->node->env),
+                                   .skipped_before = pos->skipped};
+    c->read.last = &c->read.first;
+    atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
+    c->node->counters.reads++;
+    cl__txn_tier(c, t, false);
+    c->call = call; /* for give_row */
+    status st = run_page(c, call, give_row);
+    c->call = NULL;
+    if (st != ST_COLD)
+        return finish_page(c, call, st);
+    c->node->counters.reads_cold++;
+    cl__txn_tier(c, t, true);
+    st = cl__client_to_pool(c, call, page_on_pool, page_back);
+    return st == ST_PENDING ? st : finish_page(c, call, st);
+}

@@ -1,0 +1,119 @@
+/*
+ * cluster/shard.h — one shard on this node: its Raft group, its state, the commands on their way.
+ *
+ *   proposal --queue--> raft_step(PROPOSE) --log--> RAFT_STORED --commit--> kv_apply --> done
+ *
+ * Owner: the reactor that has the shard (role_shard), all functions. A proposal's DONE is called
+ * exactly once, from the loop, never inside the call that started it.
+ */
+#ifndef CLUSTER_SHARD_H
+#define CLUSTER_SHARD_H
+
+#include "cluster/cluster_internal.h"
+
+/* One command on its way. Embedded in whoever waits for it, untouched until DONE. */
+struct cl_proposal {
+    struct list node;
+    struct buf *command;  /* encoded, not yet stamped; the shard owns it from cl_shard_propose on */
+    bool system;          /* does not wait for memory: what frees memory must get through */
+    uint64_t index, term; /* in the shard's log, once proposed */
+    uint64_t queued_us, proposed_us, stored_us;
+    hlc_ts stamp;
+    /* ST_OK: applied, the answer is in A (borrowed for the call). Otherwise A is NULL: nothing was
+     * done, except with ST_OUTCOME_UNKNOWN. */
+    void (*done)(struct cl_proposal *p, status st, const struct kv_applied *a);
+};
+
+struct cl_flush_job {
+    struct pool_job job;
+    struct cl_shard *shard;
+    struct kv_flush *flush;
+    uint64_t started_us;
+    status result;
+};
+struct cl_prefetch_job {
+    struct pool_job job;
+    struct cl_shard *shard;
+    bytes key;
+    uint8_t key_data[KV_KEY_MAX];
+};
+
+struct cl_shard {
+    struct cl_node *node;
+    uint64_t id;
+    unsigned position; /* in node->shards */
+    enum kv_table table;
+    const char *name; /* of the table */
+    struct kv_state *state;
+    struct raft *raft;
+    struct arena arena; /* of one apply */
+
+    struct list waiting, urgent; /* proposals not yet proposed; urgent: `system` ones */
+    struct list inflight;        /* proposed, by index */
+    unsigned waiting_count, inflight_count;
+    uint64_t waiting_bytes;
+    uint64_t committed_us; /* when commit last advanced */
+
+    uint64_t applied;     /* entries of any kind up to here are done */
+    uint64_t ready_index; /* served once this is applied */
+    status fenced;        /* ST_OK, or why nothing is applied any more */
+    unsigned holds;       /* who needs the state to stand still: apply pauses while > 0 */
+    bool prefetching;     /* apply waits for a cold block */
+    unsigned cold_tries;  /* of the entry at hand */
+
+    bool flushing;
+    uint64_t flush_retry_us; /* not before */
+    uint64_t unsealed_us;    /* when the active generation got its first change, 0 = it has none */
+    struct cl_prefetch_job prefetch;
+    struct cl_flush_job flush;
+    struct cl_proposal tick; /* moves log time for a flush that waits */
+    bool ticking;
+
+    uint64_t flush_errors, cuts, stalls;
+    struct histogram flush_us;
+};
+
+NODISCARD status cl_shard_open(struct cl_node *n, unsigned position, struct cl_shard **out,
+                               struct err *err);
+void cl_shard_close(struct cl_shard *s); /* NULL is fine */
+/* The shard that holds T; NULL if no shard does. */
+struct cl_shard *cl_shard_of(struct cl_node *n, enum kv_table t);
+
+/* May a command of a client be started now? ST_SHUTDOWN, ST_NO_MEMORY, ST_DISK_FULL, ST_CORRUPT or
+ * ST_IO (fenced), ST_NOT_LEADER; ERR says it. */
+NODISCARD status cl_shard_admit(struct cl_shard *s, struct err *err);
+void cl_shard_propose(struct cl_shard *s, struct cl_proposal *p);
+/* End of a turn: proposes what waits, as far as the log takes it. */
+void cl_shard_propose_waiting(struct cl_shard *s);
+/* The own log is durable up to INDEX of TERM. */
+void cl_shard_stored(struct cl_shard *s, uint64_t index, uint64_t term);
+/* Starts an election; the only voter wins it in the same step. */
+void cl_shard_campaign(struct cl_shard *s);
+/* Leader, and its log is applied up to what it held when it began to lead. */
+bool cl_shard_ready(const struct cl_shard *s);
+bool cl_shard_idle(const struct cl_shard *s); /* nothing waits and nothing is under way */
+/* Answers everything under way: what was proposed with ST_OUTCOME_UNKNOWN, the rest with ST. */
+void cl_shard_abandon(struct cl_shard *s, status st);
+
+/* Apply stands still between these two; they nest. shard_apply.c */
+void cl_shard_hold(struct cl_shard *s);
+void cl_shard_release(struct cl_shard *s);
+/* Applies what is committed, as far as it can; a turn's worth at most. */
+void cl_shard_apply(struct cl_shard *s);
+bool cl_shard_behind(const struct cl_shard *s); /* it could apply more */
+/* Damage: nothing is applied, proposed or flushed any more; what waits is answered. */
+void cl_shard_fence(struct cl_shard *s, status st);
+
+/* shard_flush.c: seals, starts a due flush, moves log time for it; cheap enough for every turn. */
+void cl_shard_flush_poll(struct cl_shard *s);
+/* Seals whatever there is; false if that was nothing. */
+bool cl_shard_seal(struct cl_shard *s);
+/* Once in a while: age, memory pressure, the log's limit, waiters. */
+void cl__flush_maintain(struct cl_node *n);
+/* Calls waiters whose condition has come true, or who would wait for ever. */
+void cl__flush_check_waits(struct cl_node *n);
+size_t cl__memtable_bytes(const struct cl_node *n);
+/* Seals everything and calls W's done when all that is applied now is persisted. */
+void cl__flush_wait(struct cl_node *n, struct cl_flush_wait *w);
+
+#endif

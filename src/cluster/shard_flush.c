@@ -1,0 +1,251 @@
+/*
+ * cluster/shard_flush.c — from memory to the store, and the log cut behind it.
+ *
+ * A generation is sealed by size (every turn), by age, by memory pressure, because its shard pins
+ * too much log, or because somebody asked. It may be flushed once log time has passed its retention
+ * (kv_state_flush_due): no live snapshot can then need what pruning drops. Log time is the stamp of
+ * the last command; in an idle shard the leader moves it with a TICK once the wall clock says that
+ * a flush is due. After a flush the log may be cut up to what the store has persisted.
+ *
+ * Invariants
+ *   F1  One flush per shard at a time; generations are flushed in order.
+ *   F2  The log is cut only up to kv_state_persisted_index, read after the flush was reported done.
+ *
+ * A full disk is no failure: the generation stays, writes are refused, the flush is tried again.
+ * Other I/O errors are tried a few times; then the store is taken for lost and the process stops:
+ * a restart replays the log.
+ *
+ * Threads: the owner reactor; kv_flush_run on a pool thread.
+ */
+#include "base/assert.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "cluster/shard.h"
+
+#define RETRY_US 1000000u
+#define IO_ERRORS_MAX 3u
+
+size_t cl__memtable_bytes(const struct cl_node *n)
+{
+    size_t sum = 0;
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        sum += kv_state_memory(n->shards[i]->state);
+    return sum;
+}
+
+static void flush_run(struct pool_job *job)
+{
+    struct cl_flush_job *j = CONTAINER_OF(job, struct cl_flush_job, job);
+    j->result = fault_point("shard.flush") ? ST_IO : kv_flush_run(j->flush);
+}
+
+static void cut_log(struct cl_shard *s)
+{
+    if (s->node->stream.log == NULL || fault_point("shard.cut"))
+        return;
+    raft_log_cut(s->node->stream.log, s->id, kv_state_persisted_index(s->state));
+    s->cuts++;
+}
+
+static void flush_failed(struct cl_shard *s, status st)
+{
+    struct cl_node *n = s->node;
+    s->flush_errors++;
+    s->flush_retry_us = env_mono_us(n->env) + RETRY_US;
+    LOG_WARN("shard.flush_failed", LOG_U64("shard", s->id), LOG_STR("why", status_text(st)),
+             LOG_U64("times", s->flush_errors));
+    if (st == ST_DISK_FULL)
+        n->store_full = true;
+    else if (st == ST_CORRUPT)
+        cl_shard_fence(s, st);
+    else if (s->flush_errors >= IO_ERRORS_MAX)
+        cl__node_fail(n, st);
+}
+
+static bool persisted(struct cl_shard *s, uint64_t target)
+{
+    if (target == 0 || kv_state_persisted_index(s->state) >= target)
+        return true;
+    /* Nothing was there to seal: the entries up to the target changed nothing. */
+    return kv_state_flush_due(s->state) == 0 && !s->flushing;
+}
+
+void cl__flush_check_waits(struct cl_node *n)
+{
+    LIST_FOR_EACH_SAFE(it, after, &n->flush_waits) {
+        struct cl_flush_wait *w = CONTAINER_OF(it, struct cl_flush_wait, node);
+        bool all = true;
+        for (unsigned i = 0; i < CL_SHARDS; i++)
+            all &= n->shards[i]->fenced != ST_OK || persisted(n->shards[i], w->target[i]);
+        if (!all && n->failed == ST_OK && n->phase < CL_NODE_STOPPING)
+            continue;
+        list_remove(&w->node);
+        w->done(w);
+    }
+}
+
+static void flush_done(struct pool_job *job)
+{
+    struct cl_flush_job *j = CONTAINER_OF(job, struct cl_flush_job, job);
+    struct cl_shard *s = j->shard;
+    struct cl_node *n = s->node;
+    s->flushing = false;
+    histogram_add(&s->flush_us, env_mono_us(n->env) - j->started_us);
+    kv_flush_done(j->flush, j->result);
+    j->flush = NULL;
+    cl__job_done(n);
+    if (j->result != ST_OK) {
+        flush_failed(s, j->result);
+    } else {
+        n->store_full = false;
+        s->flush_errors = 0;
+        cut_log(s);
+    }
+    cl__flush_check_waits(n);
+    cl__node_kick(n);
+}
+
+static void flush_start(struct cl_shard *s, hlc_ts log_time)
+{
+    struct cl_flush_job *j = &s->flush;
+    j->flush = kv_flush_new(s->state, log_time);
+    if (j->flush == NULL)
+        return;
+    j->shard = s;
+    j->job.run = flush_run;
+    j->job.done = flush_done;
+    j->started_us = env_mono_us(s->node->env);
+    s->flushing = true;
+    if (cl__job_start(s->node, &j->job) != ST_OK) {
+        s->flushing = false;
+        kv_flush_done(j->flush, ST_NO_MEMORY);
+        j->flush = NULL;
+        s->flush_retry_us = j->started_us + RETRY_US;
+    }
+}
+
+/* May the shard's generations be touched? Not while somebody needs the state to stand still. */
+static bool quiet(const struct cl_shard *s)
+{
+    return s->fenced == ST_OK && s->holds == 0 && s->node->failed == ST_OK;
+}
+
+void cl_shard_flush_poll(struct cl_shard *s)
+{
+    if (!quiet(s))
+        return;
+    if (kv_state_seal(s->state, false))
+        s->unsealed_us = 0;
+    if (s->flushing || s->node->phase >= CL_NODE_STOPPING)
+        return;
+    hlc_ts due = kv_state_flush_due(s->state), log_time = kv_state_applied_ts(s->state);
+    if (due == 0 || log_time < due)
+        return;
+    if (s->flush_retry_us != 0) {
+        if (env_mono_us(s->node->env) < s->flush_retry_us)
+            return;
+        s->flush_retry_us = 0;
+    }
+    flush_start(s, log_time);
+}
+
+bool cl_shard_seal(struct cl_shard *s)
+{
+    if (!quiet(s) || !kv_state_seal(s->state, true))
+        return false;
+    s->unsealed_us = 0;
+    return true;
+}
+
+static void tick_done(struct cl_proposal *p, status st, const struct kv_applied *a)
+{
+    struct cl_shard *s = CONTAINER_OF(p, struct cl_shard, tick);
+    UNUSED(st);
+    UNUSED(a);
+    s->ticking = false;
+}
+
+static void tick(struct cl_shard *s)
+{
+    struct obuf o;
+    if (s->ticking || s->node->phase != CL_NODE_SERVING)
+        return;
+    obuf_init(&o);
+    kv_command_tick(&o);
+    s->ticking = true;
+    s->tick.system = true;
+    s->tick.command = buf_copy(bytes_make(o.data, o.size));
+    s->tick.done = tick_done;
+    obuf_fini(&o);
+    cl_shard_propose(s, &s->tick);
+}
+
+/* A sealed generation waits for log time, and nothing else moves it. */
+static void move_log_time(struct cl_shard *s, hlc_ts wall)
+{
+    hlc_ts due = kv_state_flush_due(s->state);
+    if (due != 0 && kv_state_applied_ts(s->state) < due && wall >= due && cl_shard_idle(s))
+        tick(s);
+}
+
+static void seal_old(struct cl_shard *s, uint64_t now_us)
+{
+    if (s->unsealed_us != 0 && now_us - s->unsealed_us > s->node->options.memtable_age_us)
+        (void)cl_shard_seal(s);
+}
+
+static void seal_largest(struct cl_node *n)
+{
+    struct cl_shard *largest = NULL;
+    size_t most = 0;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = n->shards[i];
+        size_t size = kv_state_memory(s->state);
+        if (size > most && kv_state_flush_due(s->state) == 0) {
+            largest = s;
+            most = size;
+        }
+    }
+    if (largest != NULL)
+        (void)cl_shard_seal(largest);
+}
+
+/* The shard that keeps the oldest log segment alive is flushed. */
+static void seal_pinning(struct cl_node *n)
+{
+    uint64_t group = 0, held = 0;
+    raft_log_oldest(n->stream.log, &group, &held);
+    if (held <= n->options.retain_bytes || group < 1 || group > CL_SHARDS)
+        return;
+    struct cl_shard *s = n->shards[group - 1];
+    if (kv_state_flush_due(s->state) != 0 || s->flushing)
+        return;
+    n->counters.forced_flushes++;
+    if (!cl_shard_seal(s))
+        tick(s); /* what it pins are no-ops; a command makes the next seal carry their index */
+}
+
+void cl__flush_maintain(struct cl_node *n)
+{
+    int64_t unix_us = env_unix_us(n->env);
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        seal_old(n->shards[i], env_mono_us(n->env));
+        move_log_time(n->shards[i], hlc_from_us(unix_us));
+    }
+    if (cl__memtable_bytes(n) > n->options.memtables_budget / 2)
+        seal_largest(n);
+    if (!n->options.log.keep_all)
+        seal_pinning(n);
+    cl__flush_check_waits(n);
+}
+
+void cl__flush_wait(struct cl_node *n, struct cl_flush_wait *w)
+{
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = n->shards[i];
+        w->target[i] = kv_state_record(s->state)->applied_index;
+        (void)cl_shard_seal(s);
+    }
+    list_push_back(&n->flush_waits, &w->node);
+    cl__node_kick(n);
+}

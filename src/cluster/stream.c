@@ -1,0 +1,234 @@
+/*
+ * cluster/stream.c — joins the Raft groups of a reactor to their log stream.
+ *
+ * Vocabulary: the *open batch* is what groups appended since the last submit; a *ticket* stands for
+ * a submitted batch. All groups' entries of one turn go into one batch: one write, one sync.
+ *
+ * Invariants
+ *   S1  At most options.inflight batches are submitted and not stored; what comes meanwhile stays in
+ *       the open batch or in the shards' queues and merges.
+ *   S2  A group hears RAFT_STORED only for entries that a stored ticket covers, in order.
+ *
+ * Recovery reads the whole stream before any group exists: a group needs the last hard state, which
+ * may lie behind its entries. So entries are kept per group (references, no copies) and fed at the
+ * end.
+ *
+ * Threads: the owner reactor; recovery runs before it starts.
+ */
+#include "base/assert.h"
+#include "base/log.h"
+#include "cluster/shard.h"
+#include <stdlib.h>
+
+bool cl__stream_open(const struct cl_node *n)
+{
+    const struct cl_stream *t = &n->stream;
+    return t->submitted - t->stored < n->options.inflight && n->failed == ST_OK;
+}
+
+void cl__stream_append(struct cl_stream *t, struct cl_shard *s, const struct raft_output *out)
+{
+    status st = ST_OK;
+    if (out->hard_state_changed)
+        st = raft_log_hard_state(t->log, s->id, raft_hard_state(s->raft));
+    if (st == ST_OK && out->append_count > 0)
+        st = raft_log_append(t->log, s->id, out->append, out->append_count);
+    if (st != ST_OK) {
+        /* Asked before (raft_log_admit), so this is a log that failed meanwhile, or a first entry
+         * that found no space. The group has it in its tail and could never store it. */
+        cl__node_fail(s->node, st);
+        return;
+    }
+    if (!out->hard_state_changed && out->append_count == 0)
+        return;
+    t->dirty = true;
+    if (out->append_count > 0) {
+        const struct raft_entry *last = &out->append[out->append_count - 1];
+        t->open.last[s->position].index = last->index;
+        t->open.last[s->position].term = last->term;
+    }
+}
+
+void cl__stream_submit(struct cl_node *n)
+{
+    struct cl_stream *t = &n->stream;
+    if (!t->dirty || !cl__stream_open(n))
+        return;
+    uint64_t ticket = raft_log_submit(t->log);
+    ASSERT(ticket == t->submitted + 1);
+    t->open.ticket = ticket;
+    t->open.submitted_us = env_mono_us(n->env);
+    t->ring[ticket % CL_INFLIGHT_MAX] = t->open;
+    t->open = (struct cl_ticket){0};
+    t->submitted = ticket;
+    t->dirty = false;
+}
+
+/* An event may stand for several tickets: what they cover together is what the last of each shard
+ * covers. */
+static void on_stored(void *arg, uint64_t ticket)
+{
+    struct cl_node *n = arg;
+    struct cl_stream *t = &n->stream;
+    struct cl_ticket sum = {0};
+    ASSERT(ticket <= t->submitted);
+    while (t->stored < ticket) {
+        const struct cl_ticket *one = &t->ring[++t->stored % CL_INFLIGHT_MAX];
+        ASSERT_INV("S2", one->ticket == t->stored);
+        for (unsigned i = 0; i < CL_SHARDS; i++) {
+            if (one->last[i].index != 0)
+                sum.last[i] = one->last[i];
+        }
+    }
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (sum.last[i].index != 0)
+            cl_shard_stored(n->shards[i], sum.last[i].index, sum.last[i].term);
+    }
+}
+
+static void on_log_failed(void *arg, status st)
+{
+    cl__node_fail(arg, st);
+}
+
+/* What recovery keeps of a group until the whole stream was read. */
+struct recovered {
+    struct raft_hard_state hard;
+    struct raft_entry *entries;
+    size_t count, capacity;
+    uint64_t cut;
+};
+struct recovery {
+    struct cl_node *node;
+    struct recovered group[CL_SHARDS];
+    uint64_t foreign; /* records of groups that this node does not know */
+};
+
+static struct recovered *recovered_group(struct recovery *r, uint64_t group)
+{
+    if (group >= 1 && group <= CL_SHARDS)
+        return &r->group[group - 1];
+    r->foreign++;
+    return NULL;
+}
+
+static void on_hard_state(void *arg, uint64_t group, struct raft_hard_state hs)
+{
+    struct recovered *g = recovered_group(arg, group);
+    if (g != NULL)
+        g->hard = hs;
+}
+
+static void on_cut(void *arg, uint64_t group, uint64_t index)
+{
+    struct recovered *g = recovered_group(arg, group);
+    if (g != NULL && index > g->cut)
+        g->cut = index;
+}
+
+static status on_entry(void *arg, uint64_t group, const struct raft_entry *entry)
+{
+    struct recovery *r = arg;
+    struct recovered *g = recovered_group(r, group);
+    if (g == NULL)
+        return ST_OK;
+    if (entry->kind == RAFT_ENTRY_COMMAND) {
+        struct kv_command c;
+        if (entry->data == NULL)
+            return ST_CORRUPT;
+        ST_TRY(kv_command_decode(buf_bytes(entry->data), &c));
+        hlc_raise(&r->node->hlc, c.stamp);
+    }
+    if (g->count == g->capacity) {
+        g->capacity = g->capacity == 0 ? 64 : g->capacity * 2;
+        g->entries = realloc(g->entries, g->capacity * sizeof *g->entries);
+        ASSERT(g->entries != NULL);
+    }
+    g->entries[g->count] = *entry;
+    if (entry->data != NULL)
+        g->entries[g->count].data = buf_ref(entry->data);
+    g->count++;
+    return ST_OK;
+}
+
+static status restore_group(struct cl_shard *s, struct recovered *g, struct err *err)
+{
+    const struct kv_shard_record *record = kv_state_record(s->state);
+    if (g->cut > record->applied_index && !s->node->options.empty_store)
+        return err_set(err, ST_CORRUPT,
+                       "the log of shard %llu is cut up to entry %llu, but the store holds it only "
+                       "up to entry %llu",
+                       (unsigned long long)s->id, (unsigned long long)g->cut,
+                       (unsigned long long)record->applied_index);
+    struct raft_config config = {.self = s->node->identity.node_id,
+                                 .voters = {s->node->identity.node_id},
+                                 .voter_count = 1,
+                                 .election_ms = 1000,
+                                 .heartbeat_ms = 100,
+                                 .seed = s->node->identity.store_id ^ s->id};
+    s->raft = raft_new(&config, g->hard, record->applied_index, record->applied_term);
+    s->applied = record->applied_index;
+    hlc_raise(&s->node->hlc, record->applied_ts);
+    for (size_t i = 0; i < g->count; i++) {
+        status st = raft_restore_entry(s->raft, &g->entries[i]);
+        if (st != ST_OK)
+            return err_set(err, st, "entry %llu of shard %llu does not follow what the store holds",
+                           (unsigned long long)g->entries[i].index, (unsigned long long)s->id);
+    }
+    return ST_OK;
+}
+
+static void free_recovered(struct recovered *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        buf_unref(g->entries[i].data);
+    free(g->entries);
+}
+
+status cl__stream_recover(struct cl_node *n, struct err *err)
+{
+    struct recovery r = {.node = n};
+    struct arena a;
+    arena_init(&a, 1024);
+    const struct cl_log_options *o = &n->options.log;
+    struct raft_log_options options = {.dir = cl_identity_path(&a, n->dir, "log/0"),
+                                       .cluster_id = n->identity.cluster_id,
+                                       .store_id = n->identity.store_id,
+                                       .stream = 0,
+                                       .segment_bytes = o->segment_bytes,
+                                       .batch_bytes = o->batch_bytes,
+                                       .batch_entries = o->batch_entries,
+                                       .group_wait_us = o->group_wait_us,
+                                       .sync_delay_us = o->sync_delay_us,
+                                       .keep_all = o->keep_all};
+    struct raft_log_recovery recovery = {
+        .arg = &r, .on_hard_state = on_hard_state, .on_entry = on_entry, .on_cut = on_cut};
+    status st = n->env->ops->mkdir(n->env, cl_identity_path(&a, n->dir, "log"));
+    if (st != ST_OK && st != ST_EXISTS) {
+        err_set(err, st, "could not make \"%s/log\"", n->dir);
+        goto out;
+    }
+    ST_GOTO(out, raft_log_open(n->env, &options, &recovery, &n->stream.log, err));
+    if (r.foreign > 0) {
+        st = err_set(err, ST_INVALID,
+                     "the log in \"%s\" has groups that this version does not know", n->dir);
+        goto out;
+    }
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        LOG_INFO("shard.recovered", LOG_U64("shard", n->shards[i]->id),
+                 LOG_U64("entries", r.group[i].count),
+                 LOG_U64("persisted", kv_state_record(n->shards[i]->state)->applied_index));
+        ST_GOTO(out, restore_group(n->shards[i], &r.group[i], err));
+    }
+out:
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        free_recovered(&r.group[i]);
+    arena_fini(&a);
+    return st;
+}
+
+void cl__stream_start(struct cl_node *n)
+{
+    struct raft_log_events events = {.arg = n, .on_stored = on_stored, .on_failed = on_log_failed};
+    raft_log_start(n->stream.log, n->reactors[0].mailbox, &events);
+}
