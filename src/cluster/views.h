@@ -19,7 +19,8 @@ struct cl_view {
     const char *comment;
     const struct cl_view_column *columns;
     unsigned column_count;
-    void (*rows)(struct cl_node *n, void (*emit)(void *arg, const struct kv_datum *values), void *arg);
+    void (*rows)(struct cl_node *n, void (*emit)(void *arg, const struct kv_datum *values),
+                 void *arg);
 };
 /* metadb.nodes, shards, replicas, log, stages, memory, memtables, sinks, settings, build … */
 const struct cl_view *cl_views(unsigned *count);

@@ -1,0 +1,315 @@
+/*
+ * cluster/admin.c — the functions of schema metadb.
+ *
+ * A function's work is an object of its own that outlives the call that started it; it ends by
+ * finishing the client's call. Those that need the state to stand still hold the shards' apply
+ * while a pool thread reads: commands wait meanwhile, reads go on.
+ *
+ * Threads: the reactor; `run` functions on a pool thread.
+ */
+#include "base/assert.h"
+#include "cluster/check.h"
+#include "cluster/client_internal.h"
+#include "cluster/views.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SINK_POLL_US 2000u
+
+typedef void emit_fn(void *arg, const struct kv_datum *values);
+
+struct admin {
+    struct cl_client *client;
+    emit_fn *emit;
+    void *emit_arg;
+    struct cl_flush_wait wait;
+    struct pool_job job;
+    struct loop_timer *timer;
+    unsigned at; /* shard at hand */
+    uint64_t hash[CL_SHARDS];
+    struct arena arena;
+    struct cl_mismatch *mismatches;
+    status st;
+};
+
+static struct admin *admin_new(struct cl_client *c, struct cl_call *call, emit_fn *emit, void *arg)
+{
+    struct admin *m = calloc(1, sizeof *m);
+    ASSERT(m != NULL);
+    m->client = c;
+    m->emit = emit;
+    m->emit_arg = arg;
+    m->st = ST_OK;
+    arena_init(&m->arena, 4096);
+    c->call = call;
+    return m;
+}
+
+static void admin_end(struct admin *m, status st)
+{
+    struct cl_client *c = m->client;
+    loop_timer_free(m->timer);
+    arena_fini(&m->arena);
+    free(m);
+    cl__client_finish(c, st);
+}
+
+static struct kv_datum text(const char *s)
+{
+    return kv_text(bytes_str(s));
+}
+
+/* The pool refused the job before anything happened. */
+static void admin_refused(struct admin *m)
+{
+    err_set(&m->client->call->err, ST_NO_MEMORY, "too much waits for the disk");
+    admin_end(m, ST_NO_MEMORY);
+}
+
+/* -- flush() ------------------------------------------------------------------------------------ */
+
+static void flush_done(struct cl_flush_wait *w)
+{
+    struct admin *m = CONTAINER_OF(w, struct admin, wait);
+    struct cl_node *n = m->client->node;
+    status st = n->failed != ST_OK ? ST_IO : n->phase >= CL_NODE_STOPPING ? ST_SHUTDOWN : ST_OK;
+    for (unsigned i = 0; i < CL_SHARDS && st == ST_OK; i++) {
+        struct cl_shard *s = n->shards[i];
+        struct kv_datum row[] = {kv_int((int64_t)s->id), text(s->name),
+                                 kv_int((int64_t)kv_state_persisted_index(s->state))};
+        m->emit(m->emit_arg, row);
+    }
+    admin_end(m, st);
+}
+
+static status call_flush(struct cl_client *c, struct cl_call *call, const struct kv_datum *args,
+                         emit_fn *emit, void *arg)
+{
+    UNUSED(args);
+    ST_TRY(cl_shard_admit(c->node->shards[CL_META], &call->err));
+    struct admin *m = admin_new(c, call, emit, arg);
+    m->wait.done = flush_done;
+    cl__flush_wait(c->node, &m->wait);
+    return ST_PENDING;
+}
+
+/* -- state_hash() ------------------------------------------------------------------------------- */
+
+static void hash_next(struct admin *m);
+
+static void hash_run(struct pool_job *job)
+{
+    struct admin *m = CONTAINER_OF(job, struct admin, job);
+    m->st = kv_state_hash(m->client->node->shards[m->at]->state, &m->hash[m->at]);
+}
+
+static void hash_done(struct pool_job *job)
+{
+    struct admin *m = CONTAINER_OF(job, struct admin, job);
+    struct cl_shard *s = m->client->node->shards[m->at];
+    cl__job_done(m->client->node);
+    uint64_t applied = s->applied;
+    cl_shard_release(s);
+    if (m->st != ST_OK) {
+        admin_end(m, m->st);
+        return;
+    }
+    char *hash = arena_printf(&m->arena, "%016" PRIx64, m->hash[m->at]);
+    struct kv_datum row[] = {kv_int((int64_t)s->id), text(s->name), text(hash),
+                             kv_int((int64_t)applied)};
+    m->emit(m->emit_arg, row);
+    m->at++;
+    hash_next(m);
+}
+
+static void hash_next(struct admin *m)
+{
+    if (m->at == CL_SHARDS) {
+        admin_end(m, ST_OK);
+        return;
+    }
+    struct cl_shard *s = m->client->node->shards[m->at];
+    m->job.run = hash_run;
+    m->job.done = hash_done;
+    cl_shard_hold(s);
+    if (cl__job_start(m->client->node, &m->job) == ST_OK)
+        return;
+    cl_shard_release(s);
+    admin_refused(m);
+}
+
+/* A first step that may not finish inside the call that started it. */
+static void start_later(void *arg)
+{
+    struct admin *m = arg;
+    hash_next(m);
+}
+
+static status call_state_hash(struct cl_client *c, struct cl_call *call,
+                              const struct kv_datum *args, emit_fn *emit, void *arg)
+{
+    UNUSED(args);
+    ST_TRY(cl_shard_admit(c->node->shards[CL_META], &call->err));
+    struct admin *m = admin_new(c, call, emit, arg);
+    m->timer = loop_timer_new(c->reactor->loop, start_later, m);
+    loop_timer_start(m->timer, 0);
+    return ST_PENDING;
+}
+
+/* -- check() ------------------------------------------------------------------------------------ */
+
+static const enum cl_shard_position checked[] = {CL_META, CL_QUOTA, CL_INDEX};
+
+static void check_run(struct pool_job *job)
+{
+    struct admin *m = CONTAINER_OF(job, struct admin, job);
+    m->st = cl_check_run(m->client->node, &m->arena, &m->mismatches);
+}
+
+static void release_checked(struct cl_node *n)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(checked); i++)
+        cl_shard_release(n->shards[checked[i]]);
+}
+
+static void check_done(struct pool_job *job)
+{
+    struct admin *m = CONTAINER_OF(job, struct admin, job);
+    struct cl_node *n = m->client->node;
+    cl__job_done(n);
+    release_checked(n);
+    for (struct cl_mismatch *x = m->mismatches; x != NULL && m->st == ST_OK; x = x->next) {
+        struct kv_datum row[] = {text(x->what), kv_int(x->ns), text(x->item), kv_int(x->expected),
+                                 kv_int(x->found)};
+        m->emit(m->emit_arg, row);
+    }
+    admin_end(m, m->st);
+}
+
+static void check_start(struct admin *m)
+{
+    struct cl_node *n = m->client->node;
+    m->job.run = check_run;
+    m->job.done = check_done;
+    for (unsigned i = 0; i < ARRAY_LEN(checked); i++)
+        cl_shard_hold(n->shards[checked[i]]);
+    if (cl__job_start(n, &m->job) == ST_OK)
+        return;
+    release_checked(n);
+    admin_refused(m);
+}
+
+/* -- waiting for the sink ----------------------------------------------------------------------- */
+
+static bool queue_empty(const struct cl_node *n)
+{
+    return kv_state_queue_length(n->shards[CL_META]->state) == 0;
+}
+
+static void wait_again(struct admin *m)
+{
+    struct cl_node *n = m->client->node;
+    if (n->phase >= CL_NODE_STOPPING)
+        admin_end(m, ST_SHUTDOWN);
+    else if (atomic_load_explicit(&m->client->cancel, memory_order_relaxed))
+        admin_end(m, ST_CANCELLED);
+    else
+        loop_timer_start(m->timer, SINK_POLL_US);
+}
+
+static void sinks_poll(void *arg)
+{
+    struct admin *m = arg;
+    if (!queue_empty(m->client->node)) {
+        wait_again(m);
+        return;
+    }
+    struct kv_datum row[] = {kv_int(0)};
+    m->emit(m->emit_arg, row);
+    admin_end(m, ST_OK);
+}
+
+/* A short while for the queue to drain; then the recount would not be one. */
+static void check_poll(void *arg)
+{
+    struct admin *m = arg;
+    struct cl_node *n = m->client->node;
+    if (queue_empty(n)) {
+        check_start(m);
+    } else if (m->at++ < 500) {
+        wait_again(m);
+    } else {
+        struct cl_call *call = m->client->call;
+        err_set(&call->err, ST_TXN_STATE, "quota and index updates are still on their way");
+        err_detail(&call->err, "%llu of them wait in the queue of shard 1.",
+                   (unsigned long long)kv_state_queue_length(n->shards[CL_META]->state));
+        err_hint(&call->err, "A recount needs a pause of writes to meta; see metadb.sinks.");
+        admin_end(m, ST_TXN_STATE);
+    }
+}
+
+static status start_polling(struct cl_client *c, struct cl_call *call, emit_fn *emit, void *arg,
+                            void (*poll)(void *))
+{
+    ST_TRY(cl_shard_admit(c->node->shards[CL_META], &call->err));
+    atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
+    struct admin *m = admin_new(c, call, emit, arg);
+    m->timer = loop_timer_new(c->reactor->loop, poll, m);
+    loop_timer_start(m->timer, 0);
+    return ST_PENDING;
+}
+
+static status call_check(struct cl_client *c, struct cl_call *call, const struct kv_datum *args,
+                         emit_fn *emit, void *arg)
+{
+    UNUSED(args);
+    return start_polling(c, call, emit, arg, check_poll);
+}
+
+static status call_wait_for_sinks(struct cl_client *c, struct cl_call *call,
+                                  const struct kv_datum *args, emit_fn *emit, void *arg)
+{
+    UNUSED(args);
+    return start_polling(c, call, emit, arg, sinks_poll);
+}
+
+/* -- the table ---------------------------------------------------------------------------------- */
+
+static const struct cl_view_column flush_columns[] = {
+    {"shard", KV_INT8}, {"table", KV_TEXT}, {"persisted", KV_INT8}};
+static const struct cl_view_column hash_columns[] = {
+    {"shard", KV_INT8}, {"table", KV_TEXT}, {"hash", KV_TEXT}, {"applied", KV_INT8}};
+static const struct cl_view_column check_columns[] = {{"what", KV_TEXT},
+                                                      {"namespace", KV_INT8},
+                                                      {"item", KV_TEXT},
+                                                      {"expected", KV_INT8},
+                                                      {"found", KV_INT8}};
+static const struct cl_view_column wait_columns[] = {{"pending", KV_INT8}};
+
+#define COLUMNS(c) .result = (c), .result_count = ARRAY_LEN(c)
+
+static const struct cl_function functions[] = {
+    {.name = "flush",
+     .comment = "persists everything in memory; waits until versions are old enough to be pruned",
+     COLUMNS(flush_columns),
+     .call = call_flush},
+    {.name = "state_hash",
+     .comment = "a hash of each shard's replicated state: equal states, equal hashes",
+     COLUMNS(hash_columns),
+     .call = call_state_hash},
+    {.name = "check",
+     .comment = "recounts num_children, quota and secondary_index; one row per mismatch",
+     COLUMNS(check_columns),
+     .call = call_check},
+    {.name = "wait_for_sinks",
+     .comment = "returns when quota and secondary_index have taken everything written before",
+     COLUMNS(wait_columns),
+     .call = call_wait_for_sinks},
+};
+
+const struct cl_function *cl_functions(unsigned *count)
+{
+    *count = ARRAY_LEN(functions);
+    return functions;
+}

@@ -1,0 +1,223 @@
+/*
+ * cluster/views.c — the list of relations, and those about the node as a whole.
+ *
+ * A generator runs on reactor 0, reads counters and emits rows; values live until emit returns. The
+ * generators of shards and of the log are in views_shards.c and views_log.c.
+ */
+#include "base/assert.h"
+#include "base/log.h"
+#include "cluster/sink.h"
+#include "cluster/views_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+struct kv_datum cl__text(const char *s)
+{
+    return s != NULL ? kv_text(bytes_str(s)) : KV_NULL;
+}
+
+struct kv_datum cl__count(uint64_t v)
+{
+    return kv_int(v > INT64_MAX ? INT64_MAX : (int64_t)v);
+}
+
+/* -- nodes -------------------------------------------------------------------------------------- */
+
+static const struct cl_view_column nodes_columns[] = {
+    {"node", KV_INT8},          {"cluster", KV_TEXT}, {"store", KV_TEXT},
+    {"listen", KV_TEXT},        {"state", KV_TEXT},   {"version", KV_TEXT},
+    {"reactors", KV_INT4},      {"clients", KV_INT8}, {"transactions", KV_INT8},
+    {"started", KV_TIMESTAMPTZ}};
+
+static const char *state_name(const struct cl_node *n)
+{
+    static const char *const names[] = {[CL_NODE_OPEN] = "opening",
+                                        [CL_NODE_RECOVERING] = "recovering",
+                                        [CL_NODE_SERVING] = "serving",
+                                        [CL_NODE_STOPPING] = "stopping",
+                                        [CL_NODE_STOPPED] = "stopped"};
+    return n->failed != ST_OK ? "failed" : names[n->phase];
+}
+
+static void nodes_rows(struct cl_node *n, cl_emit *emit, void *arg)
+{
+    char cluster[17], store[17];
+    snprintf(cluster, sizeof cluster, "%016" PRIx64, n->identity.cluster_id);
+    snprintf(store, sizeof store, "%016" PRIx64, n->identity.store_id);
+    struct kv_datum row[] = {cl__count(n->identity.node_id),
+                             cl__text(cluster),
+                             cl__text(store),
+                             cl__text(config_string(n->config, "listen")),
+                             cl__text(state_name(n)),
+                             cl__text(METADB_VERSION),
+                             kv_int(n->options.reactors),
+                             cl__count(n->clients),
+                             cl__count(n->transactions),
+                             kv_int(cl__timestamptz(n->started_unix_us))};
+    _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(nodes_columns), "one value per column");
+    emit(arg, row);
+}
+
+/* -- memory ------------------------------------------------------------------------------------- */
+
+static const struct cl_view_column memory_columns[] = {
+    {"what", KV_TEXT}, {"bytes", KV_INT8}, {"limit", KV_INT8}};
+
+static void memory_row(cl_emit *emit, void *arg, const char *what, uint64_t size, uint64_t limit)
+{
+    struct kv_datum row[] = {cl__text(what), cl__count(size),
+                             limit != 0 ? cl__count(limit) : KV_NULL};
+    emit(arg, row);
+}
+
+static void memory_rows(struct cl_node *n, cl_emit *emit, void *arg)
+{
+    struct kv_store_stats store;
+    n->store->ops->stats(n->store, &store);
+    uint64_t memtables = cl__memtable_bytes(n);
+    memory_row(emit, arg, "memtables", memtables, n->options.memtables_budget);
+    memory_row(emit, arg, "block cache", store.block_cache_bytes, n->options.block_cache_bytes);
+    memory_row(emit, arg, "store write buffers", store.memtable_bytes, 0);
+    memory_row(emit, arg, "store table readers", store.table_reader_bytes, 0);
+    memory_row(emit, arg, "open transactions", n->txn_bytes, n->options.txn_bytes_total);
+    memory_row(emit, arg, "budget", memtables + store.block_cache_bytes, n->options.memory_budget);
+}
+
+/* -- counters ----------------------------------------------------------------------------------- */
+
+static const struct cl_view_column counters_columns[] = {{"name", KV_TEXT}, {"value", KV_INT8}};
+
+static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
+{
+    const struct cl_counters *c = &n->counters;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } all[] = {{"commands", c->commands},
+               {"reads", c->reads},
+               {"reads_cold", c->reads_cold},
+               {"ops_cold", c->ops_cold},
+               {"commits", c->commits},
+               {"conflicts", c->conflicts},
+               {"transaction_timeouts", c->timeouts},
+               {"apply_stalls", c->stalls},
+               {"memory_waits", c->memory_waits},
+               {"memory_refused", c->memory_refused},
+               {"disk_full_refused", c->full_refused},
+               {"forced_flushes", c->forced_flushes}};
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
+        struct kv_datum row[] = {cl__text(all[i].name), cl__count(all[i].value)};
+        emit(arg, row);
+    }
+}
+
+/* -- sinks -------------------------------------------------------------------------------------- */
+
+static const struct cl_view_column sinks_columns[] = {
+    {"source", KV_INT8},  {"pending", KV_INT8}, {"age", KV_INTERVAL},
+    {"batches", KV_INT8}, {"records", KV_INT8}, {"bytes", KV_INT8},
+    {"acks", KV_INT8},    {"retries", KV_INT8}, {"state", KV_TEXT}};
+
+static void sinks_rows(struct cl_node *n, cl_emit *emit, void *arg)
+{
+    struct cl_sink_stats s;
+    cl_sink_stats(n->sink, &s);
+    struct kv_datum row[] = {cl__count(n->shards[CL_META]->id),
+                             cl__count(s.pending),
+                             kv_int(s.age_us > 0 ? s.age_us : 0),
+                             cl__count(s.batches),
+                             cl__count(s.records),
+                             cl__count(s.items_bytes),
+                             cl__count(s.acks),
+                             cl__count(s.retries),
+                             cl__text(s.sending ? "sending" : "idle")};
+    _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(sinks_columns), "one value per column");
+    emit(arg, row);
+}
+
+/* -- settings ----------------------------------------------------------------------------------- */
+
+static const struct cl_view_column settings_columns[] = {
+    {"name", KV_TEXT},    {"value", KV_TEXT},   {"source", KV_TEXT},
+    {"default", KV_TEXT}, {"choices", KV_TEXT}, {"description", KV_TEXT}};
+
+struct emitter {
+    cl_emit *emit;
+    void *arg;
+};
+
+static void setting_row(void *arg, const struct config_setting *s, const char *value,
+                        const char *source)
+{
+    const struct emitter *e = arg;
+    struct kv_datum row[] = {cl__text(s->name), cl__text(value),      cl__text(source),
+                             cl__text(s->def),  cl__text(s->choices), cl__text(s->help)};
+    _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(settings_columns), "one value per column");
+    e->emit(e->arg, row);
+}
+
+static void settings_rows(struct cl_node *n, cl_emit *emit, void *arg)
+{
+    struct emitter e = {emit, arg};
+    config_each(n->config, setting_row, &e);
+}
+
+/* -- build -------------------------------------------------------------------------------------- */
+
+static const struct cl_view_column build_columns[] = {{"name", KV_TEXT}, {"value", KV_TEXT}};
+
+static void build_rows(struct cl_node *n, cl_emit *emit, void *arg)
+{
+    UNUSED(n);
+    static const char *const all[][2] = {
+        {"version", METADB_VERSION},
+        {"compiler", __VERSION__},
+#ifdef METADB_FAULTS
+        {"fault_points", "on"},
+#else
+        {"fault_points", "off"},
+#endif
+#ifdef METADB_SLOW_CHECKS
+        {"slow_checks", "on"},
+#else
+        {"slow_checks", "off"},
+#endif
+    };
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
+        struct kv_datum row[] = {cl__text(all[i][0]), cl__text(all[i][1])};
+        emit(arg, row);
+    }
+}
+
+/* -- the list ----------------------------------------------------------------------------------- */
+
+#define VIEW(n, c)                                                                                 \
+    {                                                                                              \
+        .name = #n, .comment = (c), .columns = n##_columns,                                        \
+        .column_count = ARRAY_LEN(n##_columns), .rows = n##_rows                                   \
+    }
+#define VIEW_ELSEWHERE(n, c)                                                                       \
+    {                                                                                              \
+        .name = #n, .comment = (c), .columns = cl__##n##_columns, .column_count = CL__##n##_COUNT, \
+        .rows = cl__##n##_rows                                                                     \
+    }
+
+static const struct cl_view views[] = {
+    VIEW(nodes, "nodes of the cluster"),
+    VIEW_ELSEWHERE(shards, "shards: leader, log positions, memory, state"),
+    VIEW_ELSEWHERE(replicas, "which node holds a replica of which shard, in which log stream"),
+    VIEW_ELSEWHERE(memtables, "generations in memory, and what flushes did"),
+    VIEW_ELSEWHERE(log, "the shared log: counts and distributions"),
+    VIEW_ELSEWHERE(stages, "how long commands spend between two stages, in microseconds"),
+    VIEW(memory, "memory by use, with limits"),
+    VIEW(counters, "what happened since the start"),
+    VIEW(sinks, "asynchronous quota and index updates on their way"),
+    VIEW(settings, "settings with value and source"),
+    VIEW(build, "how this binary was built"),
+};
+
+const struct cl_view *cl_views(unsigned *count)
+{
+    *count = ARRAY_LEN(views);
+    return views;
+}

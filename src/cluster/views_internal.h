@@ -1,0 +1,29 @@
+/* cluster/views_internal.h — shared by the views_*.c files. */
+#ifndef CLUSTER_VIEWS_INTERNAL_H
+#define CLUSTER_VIEWS_INTERNAL_H
+
+#include "cluster/shard.h"
+#include "cluster/views.h"
+
+typedef void cl_emit(void *arg, const struct kv_datum *values);
+
+struct kv_datum cl__text(const char *s); /* NULL becomes NULL */
+struct kv_datum cl__count(uint64_t v);
+
+#define CL__shards_COUNT 18
+#define CL__replicas_COUNT 6
+#define CL__memtables_COUNT 16
+#define CL__log_COUNT 8
+#define CL__stages_COUNT 7
+extern const struct cl_view_column cl__shards_columns[CL__shards_COUNT];
+extern const struct cl_view_column cl__replicas_columns[CL__replicas_COUNT];
+extern const struct cl_view_column cl__memtables_columns[CL__memtables_COUNT];
+extern const struct cl_view_column cl__log_columns[CL__log_COUNT];
+extern const struct cl_view_column cl__stages_columns[CL__stages_COUNT];
+void cl__shards_rows(struct cl_node *n, cl_emit *emit, void *arg);
+void cl__replicas_rows(struct cl_node *n, cl_emit *emit, void *arg);
+void cl__memtables_rows(struct cl_node *n, cl_emit *emit, void *arg);
+void cl__log_rows(struct cl_node *n, cl_emit *emit, void *arg);
+void cl__stages_rows(struct cl_node *n, cl_emit *emit, void *arg);
+
+#endif
