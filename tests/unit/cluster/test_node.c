@@ -1,0 +1,255 @@
+#include "base/assert.h"
+#include "fixture.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void new_directory_serves_and_stops(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_lookup(&x, 0, "_attr_"), ST_END);
+    assert_int_equal(x.row_count, 1);
+    assert_int_equal(x.rows[0].col[META_TYPE].i, 'd');
+    assert_int_equal(x.rows[0].col[META_NUM_CHILDREN].i, 0);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
+static void acknowledged_writes_survive_a_restart(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    char name[16];
+    fx_init(&f);
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 0, "dir", 'd', 100)), ST_OK);
+    assert_int_equal(x.call.result.affected, 1);
+    for (int i = 0; i < 50; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        assert_int_equal(fx_op(&x, fx_create(&x.arena, 100, name, 'f', 1000 + i)), ST_OK);
+    }
+    assert_int_equal(fx_op(&x, fx_remove(&x.arena, 100, "f7")), ST_OK);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "v1")), ST_OK);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "v2")), ST_OK);
+    fx_client_fini(&x);
+    for (int again = 0; again < 3; again++) {
+        fx_reopen(&f);
+        fx_client_init(&x, &f);
+        assert_int_equal(fx_list(&x, 100), 49);
+        assert_int_equal(fx_lookup(&x, 100, "f7"), ST_END);
+        assert_int_equal(x.row_count, 0);
+        assert_int_equal(fx_lookup(&x, 100, "_attr_"), ST_END);
+        assert_int_equal(x.rows[0].col[META_NUM_CHILDREN].i, 49);
+        assert_int_equal(fx_lookup_kv(&x, "k"), ST_END);
+        assert_true(bytes_eq(x.rows[0].col[KVT_VALUE].b, BYTES_LIT("v2")));
+        fx_client_fini(&x);
+    }
+    fx_fini(&f);
+}
+
+static void errors_of_a_statement_reach_the_caller(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 0, "a", 'f', 10)), ST_OK);
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 0, "a", 'f', 11)), ST_EXISTS);
+    assert_string_equal(x.call.err.sqlstate, "23505");
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 555, "a", 'f', 12)), ST_NO_PARENT);
+    assert_string_equal(x.call.err.sqlstate, "23503");
+    const struct kv_op *both[] = {fx_create(&x.arena, 0, "b", 'f', 13),
+                                  fx_create(&x.arena, 0, "a", 'f', 14)};
+    assert_int_equal(fx_ops(&x, both, 2), ST_EXISTS);
+    assert_int_equal(fx_lookup(&x, 0, "b"), ST_END);
+    assert_int_equal(x.row_count, 0);
+    const struct kv_op *two_tables[] = {fx_create(&x.arena, 0, "c", 'f', 15),
+                                        fx_kv_put(&x.arena, "k", "v")};
+    assert_int_equal(fx_ops(&x, two_tables, 2), ST_UNSUPPORTED);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
+static void stamps_ascend_over_restarts(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    int64_t last = 0;
+    fx_init(&f);
+    fx_clock_advance(3600u * 1000000u); /* the wall clock goes back after the first life */
+    for (int life = 0; life < 3; life++) {
+        fx_open(&f);
+        fx_client_init(&x, &f);
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "v")), ST_OK);
+            assert_int_equal(fx_lookup_kv(&x, "k"), ST_END);
+            assert_true(x.rows[0].col[KVT_SEQ].i > last);
+            last = x.rows[0].col[KVT_SEQ].i;
+        }
+        fx_client_fini(&x);
+        fx_close(&f);
+        fx_clock_reset();
+    }
+    fx_fini(&f);
+}
+
+static uint64_t persisted(struct fixture *f, unsigned shard)
+{
+    return kv_state_persisted_index(f->node->shards[shard]->state);
+}
+
+static void flush_persists_and_cuts_the_log(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "1ms");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 0, "dir", 'd', 100)), ST_OK);
+    assert_int_equal(fx_op(&x, fx_create_full(&x.arena, 100, "a", 1, 7, 50, 9)), ST_OK);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "v")), ST_OK);
+    assert_int_equal(fx_call(&x, "wait_for_sinks"), ST_OK);
+    assert_int_equal(fx_call(&x, "flush"), ST_OK);
+    assert_int_equal(x.row_count, CL_SHARDS);
+    assert_true(persisted(&f, CL_META) > 0);
+    assert_true(persisted(&f, CL_KV) > 0);
+    assert_true(persisted(&f, CL_QUOTA) > 0);
+    assert_int_equal(f.node->shards[CL_META]->cuts, 1);
+    assert_int_equal(fx_lookup(&x, 100, "a"), ST_END);
+    assert_int_equal(x.row_count, 1);
+    fx_client_fini(&x);
+    fx_reopen(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_lookup(&x, 100, "a"), ST_END);
+    assert_int_equal(x.row_count, 1);
+    assert_int_equal(fx_lookup(&x, 0, "_attr_"), ST_END);
+    assert_int_equal(x.rows[0].col[META_NUM_CHILDREN].i, 1);
+    assert_int_equal(fx_quota(&x, 7, "#SIZE"), 50);
+    assert_int_equal(fx_lookup_kv(&x, "k"), ST_END);
+    assert_int_equal(x.row_count, 1);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
+static void small_memtables_flush_by_themselves(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    char key[32], value[512];
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "1ms");
+    fx_set(&f, "memtable.bytes", "64kB");
+    memset(value, 'x', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    for (int i = 0; i < 2000; i++) {
+        snprintf(key, sizeof key, "key%05d", i);
+        arena_reset(&x.arena);
+        assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, key, value)), ST_OK);
+    }
+    assert_true(persisted(&f, CL_KV) > 0);
+    for (int i = 0; i < 2000; i += 37) {
+        snprintf(key, sizeof key, "key%05d", i);
+        assert_int_equal(fx_lookup_kv(&x, key), ST_END);
+        assert_int_equal(x.row_count, 1);
+    }
+    fx_client_fini(&x);
+    fx_reopen(&f);
+    fx_client_init(&x, &f);
+    for (int i = 0; i < 2000; i += 41) {
+        snprintf(key, sizeof key, "key%05d", i);
+        assert_int_equal(fx_lookup_kv(&x, key), ST_END);
+        assert_int_equal(x.row_count, 1);
+    }
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
+static void foreign_and_wiped_directories_are_refused(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    char command[256];
+    fx_init(&f);
+    fx_open(&f);
+    fx_close(&f);
+    snprintf(command, sizeof command, "mv '%s/identity' '%s/kept'", f.dir, f.dir);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(fx_try_open(&f), ST_INVALID);
+    assert_non_null(strstr(f.err.message, "no identity file"));
+    snprintf(command, sizeof command,
+             "sed 's/^metadb-identity 1/metadb-identity 99/' '%s/kept' > '%s/identity'", f.dir,
+             f.dir);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(fx_try_open(&f), ST_INVALID);
+    assert_non_null(strstr(f.err.message, "format 99"));
+    snprintf(command, sizeof command, "sed 's/^node 1/node 2/' '%s/kept' > '%s/identity'", f.dir,
+             f.dir);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(fx_try_open(&f), ST_CORRUPT);
+    snprintf(command, sizeof command, "mv '%s/kept' '%s/identity' && rm -rf '%s/store'", f.dir,
+             f.dir, f.dir);
+    assert_int_equal(system(command), 0);
+    fx_open(&f); /* the log was never cut: it has everything */
+    fx_fini(&f);
+}
+
+static void count_row(void *arg, const struct kv_datum *values)
+{
+    UNUSED(values);
+    ++*(unsigned *)arg;
+}
+
+static void all_views(void *arg)
+{
+    struct fixture *f = arg;
+    unsigned count;
+    const struct cl_view *views = cl_views(&count);
+    for (unsigned i = 0; i < count; i++) {
+        unsigned rows = 0;
+        views[i].rows(f->node, count_row, &rows);
+        assert_true(rows > 0);
+    }
+}
+
+static void every_view_has_rows(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    fx_init(&f);
+    fx_open(&f);
+    fx_on_reactor(&f, all_views, &f);
+    fx_fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(new_directory_serves_and_stops),
+        cmocka_unit_test(acknowledged_writes_survive_a_restart),
+        cmocka_unit_test(errors_of_a_statement_reach_the_caller),
+        cmocka_unit_test(stamps_ascend_over_restarts),
+        cmocka_unit_test(flush_persists_and_cuts_the_log),
+        cmocka_unit_test(small_memtables_flush_by_themselves),
+        cmocka_unit_test(foreign_and_wiped_directories_are_refused),
+        cmocka_unit_test(every_view_has_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
