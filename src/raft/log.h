@@ -72,8 +72,8 @@ bool raft_log_step(struct raft_log *log);
 void raft_log_close(struct raft_log *log);
 
 /* Loop thread. Would SIZE bytes more of commands be taken now? Ask before proposing: what the core
- * has appended cannot be taken back. After ST_OK the appends of the same turn (until raft_log_submit)
- * are not refused. ST_DISK_FULL; ST_NO_MEMORY: too much is waiting to be written; ST_IO: failed. */
+ * has appended cannot be taken back. After ST_OK appends are not refused until raft_log_submit.
+ * ST_DISK_FULL; ST_NO_MEMORY: too much waits to be written; ST_IO: the log has failed. */
 NODISCARD status raft_log_admit(struct raft_log *log, size_t size);
 /* Loop thread. Adds records to the open batch; takes references of entry data. ST_DISK_FULL, ST_IO
  * (the log has failed): nothing was added. */

@@ -344,6 +344,54 @@ static void full_disk_refuses_then_heals(void **state)
     fixture_fini(&f);
 }
 
+static void reserve_takes_what_was_accepted_when_the_disk_is_full(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f, 19);
+    fixture_open(&f);
+    fixture_run(&f);
+    fixture_store_entries(&f, 0, 1, 1, 1, 8);
+    env_sim_set_capacity(f.env, 1); /* nothing can grow any more */
+    /* Three batches of more than half a segment: this segment, the prepared one, the reserve. */
+    assert_int_equal(raft_log_admit(f.log, 40 * 300), ST_OK);
+    assert_int_equal(fixture_append(&f, 0, 2, 1, 40, 300), ST_OK);
+    assert_int_equal(count_files(&f, "reserve"), 1);
+    fixture_store(&f);
+    assert_int_equal(count_files(&f, "reserve"), 0);
+    assert_int_equal(raft_log_admit(f.log, 1), ST_DISK_FULL);
+    fixture_crash(&f);
+    fixture_open(&f);
+    model_check_equal(f.got, f.sent);
+    fixture_fini(&f);
+}
+
+static void leftovers_of_an_earlier_run_are_used_or_removed(void **state)
+{
+    struct fixture f;
+    uint8_t *junk = calloc(1, 8192);
+    (void)state;
+    memset(junk, 0xee, 8192);
+    fixture_init(&f, 20);
+    fixture_open(&f);
+    fixture_crash(&f);
+    file_write(f.env, "stream/making.tmp", junk, 5000);
+    file_write(f.env, "stream/reserve", junk, 100);
+    file_write(f.env, "stream/spare-000000000007", junk, 8192);
+    file_write(f.env, "stream/spare-000000000008", junk, 8191);
+    fixture_open(&f);
+    assert_int_equal(count_files(&f, "making"), 0);
+    assert_int_equal(count_files(&f, "reserve"), 0);
+    assert_int_equal(count_files(&f, "spare"), 1);
+    fixture_run(&f);
+    assert_int_equal(count_files(&f, "spare"), 0); /* it is the prepared segment now */
+    fixture_store_entries(&f, 0, 1, 1, 60, 300);
+    fixture_reopen(&f);
+    model_check_equal(f.got, f.sent);
+    free(junk);
+    fixture_fini(&f);
+}
+
 static void cut_on_a_full_disk_gives_space_back(void **state)
 {
     struct fixture f;
@@ -437,6 +485,8 @@ int main(void)
         cmocka_unit_test(failed_sync_is_latched_for_ever),
         cmocka_unit_test(every_fault_point_fails_the_log_once_and_loses_nothing),
         cmocka_unit_test(full_disk_refuses_then_heals),
+        cmocka_unit_test(reserve_takes_what_was_accepted_when_the_disk_is_full),
+        cmocka_unit_test(leftovers_of_an_earlier_run_are_used_or_removed),
         cmocka_unit_test(cut_on_a_full_disk_gives_space_back),
         cmocka_unit_test(accepted_batches_wait_for_space_and_are_stored_then),
         cmocka_unit_test(admission_is_bounded_by_what_waits),

@@ -279,6 +279,79 @@ static void damaged_segment_header_is_refused(void **state)
     }
 }
 
+static bool exists(struct fixture *f, const char *path)
+{
+    struct env_file *file;
+    status st = f->env->ops->open(f->env, path, ENV_READ, &file);
+    if (st == ST_OK)
+        f->env->ops->close(f->env, file);
+    return st == ST_OK;
+}
+
+static void segment_behind_the_end_begins_a_new_life(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f, 26);
+    fixture_open(&f);
+    fixture_run(&f);
+    uint64_t index = 1;
+    while (f.log->newest->size - f.log->newest->end > 2 * RAFT__BLOCK)
+        fixture_store_entries(&f, 0, index++, 1, 1, 400);
+    memcpy(f.got, f.sent, sizeof *f.got);
+    struct model *stored = calloc(1, sizeof *stored);
+    memcpy(stored, f.sent, sizeof *stored);
+    /* The first write into segment 2 is whole but its checkpoint, and was never reported. */
+    assert_int_equal(fixture_append(&f, 0, index, 1, 1, 2000), ST_OK);
+    env_sim_fail_next_sync(f.env, ST_IO);
+    raft_log_submit(f.log);
+    fixture_run(&f);
+    assert_int_equal(f.log->newest->number, 2);
+    fixture_crash(&f);
+    flip(&f, SEGMENT2, RAFT__BLOCK + 60);
+    fixture_open(&f);
+    model_check_equal(f.got, stored);
+    assert_false(exists(&f, SEGMENT2));
+    assert_true(exists(&f, "stream/spare-000000000002"));
+    fixture_run(&f);
+    assert_true(exists(&f, SEGMENT2));
+    assert_int_equal(f.log->next->generation, 2);
+    memcpy(f.sent, stored, sizeof *f.sent);
+    fixture_store_entries(&f, 0, index, 2, 1, 2000);
+    fixture_crash(&f);
+    fixture_open(&f);
+    model_check_equal(f.got, f.sent);
+    free(stored);
+    fixture_fini(&f);
+}
+
+static void batch_out_of_sequence_ends_the_log(void **state)
+{
+    (void)state;
+    for (uint64_t skip = 0; skip <= 2; skip++) {
+        struct image image;
+        struct fixture f;
+        image_make(&image, 40);
+        const struct raft__identity id = {
+            .cluster_id = 0xc1, .store_id = 0x51, .stream = 3, .number = 1, .generation = 1};
+        struct raft__batch_header last;
+        uint64_t seed = raft__segment_seed(&id);
+        assert_true(
+            raft__header_decode(image.data + image.second_batch, seed, image.second_batch, &last));
+        struct raft__batch *b = raft__batch_new(RAFT__BATCH_DATA);
+        raft__batch_hard_state(b, 2, (struct raft_hard_state){9, 9});
+        raft__batch_seal(b, seed, (struct raft__position){1, image.end}, last.sequence + skip,
+                         (struct raft__position){1, RAFT__BLOCK});
+        memcpy(image.data + image.end, b->head.data, b->head.size);
+        raft__batch_free(b);
+        image_place(&image, &f, image.data, image.size);
+        fixture_open(&f);
+        assert_int_equal(f.got->groups[2].hard.term, skip == 1 ? 9 : 0);
+        fixture_fini(&f);
+        free(image.data);
+    }
+}
+
 static void missing_segment_is_refused(void **state)
 {
     struct fixture f;
@@ -454,6 +527,8 @@ int main(void)
         cmocka_unit_test(open_certifies_what_it_recovered),
         cmocka_unit_test(damage_at_the_end_of_an_older_segment_is_refused),
         cmocka_unit_test(damaged_segment_header_is_refused),
+        cmocka_unit_test(segment_behind_the_end_begins_a_new_life),
+        cmocka_unit_test(batch_out_of_sequence_ends_the_log),
         cmocka_unit_test(missing_segment_is_refused),
         cmocka_unit_test(missing_oldest_segment_is_not_taken_for_a_cut),
         cmocka_unit_test(other_identity_is_refused_by_name),
