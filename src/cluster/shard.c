@@ -55,6 +55,7 @@ status cl_shard_open(struct cl_node *n, unsigned position, struct cl_shard **out
     list_init(&s->inflight);
     histogram_init(&s->flush_us);
     struct kv_state_options options = {.shard = s->id,
+                                       .table = s->table,
                                        .memtable_bytes = n->options.memtable_bytes,
                                        .retention_us = n->options.retention_us};
     status st = kv_state_open(n->store, &options, &s->state, err);

@@ -221,8 +221,10 @@ static void seal_pinning(struct cl_node *n)
     if (kv_state_flush_due(s->state) != 0 || s->flushing)
         return;
     n->counters.forced_flushes++;
-    if (!cl_shard_seal(s))
-        tick(s); /* what it pins are no-ops; a command makes the next seal carry their index */
+    if (!cl_shard_seal(s)) {
+        kv_state_touch(s->state); /* what it pins changed nothing, but is in the log */
+        (void)cl_shard_seal(s);
+    }
 }
 
 void cl__flush_maintain(struct cl_node *n)

@@ -11,10 +11,18 @@
 #include "base/codec.h"
 #include "kv/state_internal.h"
 
-/* Visible tables and hidden ones, but for the queue and the record, which have their own part. */
-static const struct {
-    uint8_t from, to;
-} ranges[] = {{1, KV_QUEUE}, {KV_QUEUE + 1, KV_SYSTEM}};
+/* Does a key that begins with table T lie in the shard? Of hidden tables the key tells (own_key). */
+static bool may_own(const struct kv_state *s, uint8_t t)
+{
+    if (t == KV_QUEUE || s->options.table == 0 || t > KV_QUEUE)
+        return t != KV_QUEUE; /* the queue has its own part */
+    return kv_key_owner(bytes_make(&t, 1)) == s->options.table;
+}
+
+static bool own_key(const struct kv_state *s, bytes key)
+{
+    return s->options.table == 0 || kv_key_owner(key) == s->options.table;
+}
 
 /* A row of the sum: what, key, stamp, bytes. */
 static uint64_t hash_of(struct obuf *o, uint8_t what, bytes key, hlc_ts ts, bytes value)
@@ -49,17 +57,20 @@ static status hash_cell(struct obuf *o, struct obuf *row, bytes key, const struc
     return ST_OK;
 }
 
-static status hash_range(const struct kv_view *v, uint8_t from, uint8_t to, struct obuf *o,
-                         struct obuf *row, uint64_t *sum)
+static status hash_table(const struct kv_view *v, uint8_t from, struct obuf *o, struct obuf *row,
+                         uint64_t *sum)
 {
+    uint8_t to = (uint8_t)(from + 1);
     struct kv_scan *scan = kv__scan_open_take(v, kv__list_ref_locked(v->state),
                                               bytes_make(&from, 1), bytes_make(&to, 1), false);
     struct kv_cell cell;
     bytes key;
     status st;
 
-    while ((st = kv_scan_next(scan, &key, &cell)) == ST_OK)
-        ST_GOTO(out, hash_cell(o, row, key, &cell, sum));
+    while ((st = kv_scan_next(scan, &key, &cell)) == ST_OK) {
+        if (own_key(v->state, key))
+            ST_GOTO(out, hash_cell(o, row, key, &cell, sum));
+    }
     if (st == ST_END)
         st = ST_OK;
 out:
@@ -99,8 +110,10 @@ status kv_state_hash(struct kv_state *s, uint64_t *out)
     arena_init(&a, 4096);
     obuf_init(&o);
     obuf_init(&row);
-    for (unsigned i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
-        ST_GOTO(out, hash_range(&v, ranges[i].from, ranges[i].to, &o, &row, out));
+    for (uint8_t t = 1; t < KV_SYSTEM; t++) { /* the record has its own part */
+        if (may_own(s, t))
+            ST_GOTO(out, hash_table(&v, t, &o, &row, out));
+    }
     hash_queue(s, &o, out);
     hash_counters(s, &o, out);
 out:

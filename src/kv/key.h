@@ -29,6 +29,8 @@ bytes kv_key_successor(struct arena *a, bytes key);
 /* Back to columns: table, namespace and key columns of OUT; text borrows KEY or A. ST_CORRUPT. */
 NODISCARD status kv_key_decode(struct arena *a, bytes key, uint32_t *ns, struct kv_row *out);
 enum kv_table kv_key_table(bytes key);
+/* The visible table whose shard KEY belongs to, also for hidden keys (key_owner.c). */
+enum kv_table kv_key_owner(bytes key);
 bool kv_key_is_attr(bytes key); /* a meta key whose name is _attr_ */
 
 #endif

@@ -507,6 +507,12 @@ bool kv_state_seal(struct kv_state *s, bool force)
     return true;
 }
 
+void kv_state_touch(struct kv_state *s)
+{
+    ASSERT(!s->in_command);
+    s->dirty |= s->record.applied_index > kv_state_persisted_index(s);
+}
+
 size_t kv_state_memory(const struct kv_state *s)
 {
     const struct kv__list *list = own_list(s);

@@ -33,6 +33,8 @@ struct kv_state_options {
     uint64_t shard;
     uint64_t memtable_bytes;     /* seal above it */
     uint64_t retention_us;       /* keep a sealed generation this much log time before its flush */
+    enum kv_table table;         /* the table of this shard, where several share the store; 0 = one
+                                  * shard has the store to itself */
 };
 
 /* Reads the shard's record; a shard without one starts empty. ST_CORRUPT, ST_IO. */
@@ -106,6 +108,9 @@ uint64_t kv_state_queue_length(const struct kv_state *s);
 
 /* Seals the active generation if it is over its size (or FORCE and not empty). */
 bool kv_state_seal(struct kv_state *s, bool force);
+/* The next forced seal carries the applied index even if no command since has changed anything: what
+ * an idle shard needs so that its no-ops do not pin the log. */
+void kv_state_touch(struct kv_state *s);
 size_t kv_state_memory(const struct kv_state *s);
 /* Stamp that log time must reach before the oldest sealed generation may be flushed; 0 = none. */
 hlc_ts kv_state_flush_due(const struct kv_state *s);

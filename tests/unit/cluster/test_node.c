@@ -182,6 +182,48 @@ static void small_memtables_flush_by_themselves(void **state)
     fx_fini(&f);
 }
 
+static void same_log_gives_the_same_hash(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    char before[CL_SHARDS][17], command[256];
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "1ms");
+    fx_set(&f, "log.keep_all", "on");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 0, "dir", 'd', 100)), ST_OK);
+    for (int i = 0; i < 40; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", i);
+        assert_int_equal(
+            fx_op(&x, fx_create_full(&x.arena, 100, name, 1000 + i, i % 3, i, 5000 + i)), ST_OK);
+        if (i == 20) {
+            assert_int_equal(fx_call(&x, "wait_for_sinks"), ST_OK);
+            assert_int_equal(fx_call(&x, "flush"), ST_OK);
+        }
+    }
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "v")), ST_OK);
+    assert_int_equal(fx_call(&x, "wait_for_sinks"), ST_OK);
+    assert_int_equal(fx_call(&x, "state_hash"), ST_OK);
+    assert_int_equal(x.row_count, CL_SHARDS);
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        snprintf(before[i], 17, "%.16s", (const char *)x.rows[i].col[2].b.data);
+    fx_client_fini(&x);
+    fx_close(&f);
+    snprintf(command, sizeof command, "rm -rf '%s/store'", f.dir);
+    assert_int_equal(system(command), 0);
+    fx_set(&f, "recovery.empty_store", "on");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_call(&x, "state_hash"), ST_OK);
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        assert_memory_equal(before[i], x.rows[i].col[2].b.data, 16);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 static void foreign_and_wiped_directories_are_refused(void **state)
 {
     UNUSED(state);
@@ -248,6 +290,7 @@ int main(void)
         cmocka_unit_test(stamps_ascend_over_restarts),
         cmocka_unit_test(flush_persists_and_cuts_the_log),
         cmocka_unit_test(small_memtables_flush_by_themselves),
+        cmocka_unit_test(same_log_gives_the_same_hash),
         cmocka_unit_test(foreign_and_wiped_directories_are_refused),
         cmocka_unit_test(every_view_has_rows),
     };
