@@ -22,11 +22,16 @@
  *       generation and stamps of generations do not overlap.
  *   A2  Readers load the list before they read the store: a generation missing in the list is in
  *       the store.
- *   A3  The aggregates are as of now, the other columns as of the snapshot. Only where the newest
+ *   A3  A row kept in the owner's cache goes with the deltas of lists of its epoch alone: within an
+ *       epoch no generation leaves the list, so what the store folds meanwhile is in the list too.
+ *   A4  The aggregates are as of now, the other columns as of the snapshot. Only where the newest
  *       image is a deletion does an older version stand for itself.
  */
 #include "base/assert.h"
+#include "base/codec.h"
 #include "kv/state_internal.h"
+
+#include <stdlib.h>
 
 /* What memory knows of an _attr_ key. */
 struct in_memory {
@@ -100,6 +105,94 @@ static status aggregate(bytes image, const struct kv_delta *pending, struct kv_c
     return ST_OK;
 }
 
+/* -- rows of the store that the owner keeps at hand ------------------------------------------- */
+
+/* Each create below a directory reads that directory's row, which lies in the store once it has not
+ * been put for a while: without this, most of a create would be that read. */
+#define CACHE_SLOTS 1024u
+
+struct cached {
+    uint64_t epoch;
+    hlc_ts ts, folded;
+    uint32_t key_size, row_size;
+    size_t capacity;
+    uint8_t *data; /* key, then row */
+};
+
+struct kv__attr_cache {
+    struct cached slot[CACHE_SLOTS];
+};
+
+void kv__attr_cache_free(struct kv__attr_cache *c)
+{
+    if (c == NULL)
+        return;
+    for (unsigned i = 0; i < CACHE_SLOTS; i++)
+        free(c->slot[i].data);
+    free(c);
+}
+
+static struct cached *cache_slot(struct kv_state *s, bytes key)
+{
+    uint64_t mixed;
+
+    if (s->attr_cache == NULL) {
+        s->attr_cache = calloc(1, sizeof *s->attr_cache);
+        ASSERT(s->attr_cache != NULL);
+    }
+    /* _attr_ keys differ in namespace and pid alone. */
+    mixed = load_be64(key.data + KV_KEY_HEADER) + load_be32(key.data + 1);
+    mixed *= 0x9e3779b97f4a7c15ull;
+    return &s->attr_cache->slot[(mixed >> 32) % CACHE_SLOTS];
+}
+
+static bool cache_find(const struct cached *c, const struct kv__list *list, bytes key,
+                       struct arena *a, struct kv__stored *out)
+{
+    if (c->data == NULL || c->epoch != list->epoch ||
+        !bytes_eq(bytes_make(c->data, c->key_size), key))
+        return false;
+    *out = (struct kv__stored){.ts = c->ts, .folded = c->folded};
+    out->row = arena_copy(a, bytes_make(c->data + c->key_size, c->row_size));
+    return true;
+}
+
+static void cache_put(struct cached *c, const struct kv__list *list, bytes key,
+                      const struct kv__stored *stored)
+{
+    size_t size = key.size + stored->row.size;
+
+    if (size > c->capacity) {
+        c->data = realloc(c->data, size);
+        ASSERT(c->data != NULL);
+        c->capacity = size;
+    }
+    c->epoch = list->epoch;
+    c->ts = stored->ts;
+    c->folded = stored->folded;
+    c->key_size = (uint32_t)key.size;
+    c->row_size = (uint32_t)stored->row.size;
+    memcpy(c->data, key.data, key.size);
+    memcpy(c->data + key.size, stored->row.data, stored->row.size);
+}
+
+/* The stored row of an _attr_ key; ST_NOT_FOUND as from the store. */
+static status stored_get(const struct kv_view *v, const struct kv__list *list, hlc_ts at, bytes key,
+                         struct kv__stored *out)
+{
+    struct cached *c;
+
+    if (v->pool || v->at != HLC_MAX || !kv__owner_here(v->state))
+        return kv__store_get(v, at, key, out);
+    c = cache_slot(v->state, key);
+    if (cache_find(c, list, key, v->arena, out))
+        return ST_OK;
+    ST_TRY(kv__store_get(v, at, key, out));
+    if (out->row.size > 0)
+        cache_put(c, list, key, out);
+    return ST_OK;
+}
+
 status kv__attr_get(const struct kv_view *v, const struct kv__list *list, hlc_ts at, bytes key,
                     const struct kv__stored *known, struct kv_cell *out)
 {
@@ -111,7 +204,7 @@ status kv__attr_get(const struct kv_view *v, const struct kv__list *list, hlc_ts
         if (known != NULL) {
             stored = *known;
         } else {
-            status st = kv__store_get(v, at, key, &stored);
+            status st = stored_get(v, list, at, key, &stored);
 
             if (st != ST_OK && st != ST_NOT_FOUND)
                 return st;
@@ -131,7 +224,7 @@ status kv__attr_get(const struct kv_view *v, const struct kv__list *list, hlc_ts
     }
     if (m.image == NULL)
         return aggregate(stored.row, &m.pending, out);
-    if (m.image->deleted) /* A3 */
+    if (m.image->deleted) /* A4 */
         return aggregate(out->row, &nothing_pending, out);
     image = bytes_make(m.image->data, m.image->size);
     return aggregate(image, &m.pending, out);

@@ -287,6 +287,7 @@ static void drop_oldest(struct kv_state *s)
     struct kv__list *old = atomic_load_explicit(&s->list, memory_order_relaxed);
     struct kv__list *next = kv__list_new(old->count - 1);
 
+    next->epoch = old->epoch + 1;
     for (unsigned i = 0; i < next->count; i++)
         next->gen[i] = kv__generation_ref(old->gen[i]);
     kv__list_publish_take(s, next);

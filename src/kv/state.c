@@ -31,6 +31,11 @@
 /* Its address tells threads apart. */
 static _Thread_local char thread_mark;
 
+bool kv__owner_here(const struct kv_state *s)
+{
+    return atomic_load_explicit(&s->owner, memory_order_relaxed) == &thread_mark;
+}
+
 /* -- lists and generations -------------------------------------------------------------------- */
 
 static struct kv__generation *generation_new(void)
@@ -253,6 +258,7 @@ void kv_state_close(struct kv_state *s)
     ASSERT(!s->flushing);
     kv__list_unref(own_list(s)); /* no reader is left when a shard closes */
     kv__queue_fini(&s->queue);
+    kv__attr_cache_free(s->attr_cache);
     pthread_mutex_destroy(&s->list_lock);
     free(s);
 }
@@ -412,6 +418,7 @@ void kv_state_begin(struct kv_state *s, uint64_t index, uint64_t term, hlc_ts ts
     s->next =
         (struct kv_shard_record){.applied_index = index, .applied_term = term, .applied_ts = ts};
     atomic_store_explicit(&s->writer, &thread_mark, memory_order_relaxed);
+    atomic_store_explicit(&s->owner, &thread_mark, memory_order_relaxed);
 }
 
 static struct kv_memtable *active(struct kv_state *s)
@@ -498,6 +505,7 @@ bool kv_state_seal(struct kv_state *s, bool force)
     old->gen[0]->record = s->record;
     seal_queue(s, old->gen[0]);
     next = kv__list_new(old->count + 1);
+    next->epoch = old->epoch;
     next->gen[0] = generation_new();
     for (unsigned i = 0; i < old->count; i++)
         next->gen[i + 1] = kv__generation_ref(old->gen[i]);

@@ -47,6 +47,7 @@ struct kv__generation {
 struct kv__list {
     _Atomic uint32_t refs;
     unsigned count;
+    uint64_t epoch; /* counts what was taken out: with it the store changed for good */
     struct kv__generation *gen[];
 };
 
@@ -70,15 +71,19 @@ struct kv_state {
     _Atomic hlc_ts flushed_ts;       /* the store may hold state up to here */
     _Atomic uint64_t persisted_index;
     _Atomic(const void *) writer; /* identity of the thread inside a command, or NULL */
+    _Atomic(const void *) owner;  /* of the thread that ran the last command */
     /* owner */
     struct kv_shard_record record;
     struct kv_shard_record next; /* the record under way, inside a command */
     hlc_ts sealed_ts;            /* stamp of the last seal */
     bool in_command, pushed, dirty, flushing;
     struct kv__queue queue;
+    struct kv__attr_cache *attr_cache; /* NULL until the first row from the store */
     struct kv_state_stats stats;
 };
 
+/* Is this the thread that runs the commands? Then it may touch what only the owner does. */
+bool kv__owner_here(const struct kv_state *s);
 /* What VIEW may see: a stamp. */
 hlc_ts kv__view_stamp(const struct kv_view *v);
 
@@ -114,6 +119,7 @@ static inline const struct kv_version *kv__visible(const struct kv_version *v, h
  * nothing); NULL: ask the store as VIEW says. */
 NODISCARD status kv__attr_get(const struct kv_view *v, const struct kv__list *list, hlc_ts at,
                               bytes key, const struct kv__stored *known, struct kv_cell *out);
+void kv__attr_cache_free(struct kv__attr_cache *c);
 /* ROW, a row of meta, with D added to its aggregates. Appends to OUT. */
 NODISCARD status kv__attr_fold(bytes row, const struct kv_delta *d, struct obuf *out);
 /* KEY in the store as VIEW says. ST_NOT_FOUND; ST_CONFLICT for a snapshot that is too old. */
