@@ -484,6 +484,45 @@ static void idle_generation_is_not_sealed(void **unused)
     kv_store_close(store);
 }
 
+static void scan_counts_what_it_passes_over(void **unused)
+{
+    struct kv_store *store = kv_store_new_mem();
+    struct kv_state *s;
+    struct kv_scan *scan;
+    struct kv_cell cell;
+    struct kv_view v;
+    struct arena a;
+    struct err err;
+    bytes key;
+
+    (void)unused;
+    arena_init(&a, 4096);
+    assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
+    v = (struct kv_view){.state = s, .at = HLC_MAX, .arena = &a};
+    kv_state_begin(s, 1, 1, 1000);
+    for (unsigned i = 0; i < 10; i++)
+        kv_state_put(s, kv_key_meta(&a, 1, 5, bytes_str(arena_printf(&a, "f%u", i))),
+                     BYTES_LIT("x"), true);
+    kv_state_end(s);
+    flush_all(s);
+    kv_state_begin(s, 2, 1, 2000);
+    for (unsigned i = 0; i < 7; i++)
+        kv_state_delete(s, kv_key_meta(&a, 1, 5, bytes_str(arena_printf(&a, "f%u", i))), false);
+    kv_state_end(s);
+    scan = kv_scan_open(&v, kv_key_meta(&a, 1, 5, BYTES_EMPTY), kv_key_meta(&a, 1, 6, BYTES_EMPTY),
+                        false);
+    assert_int_equal(kv_scan_next(scan, &key, &cell), ST_OK);
+    assert_int_equal(kv_scan_skipped(scan), 7);
+    assert_int_equal(kv_scan_next(scan, &key, &cell), ST_OK);
+    assert_int_equal(kv_scan_next(scan, &key, &cell), ST_OK);
+    assert_int_equal(kv_scan_next(scan, &key, &cell), ST_END);
+    assert_int_equal(kv_scan_skipped(scan), 7);
+    kv_scan_close(scan);
+    kv_state_close(s);
+    kv_store_close(store);
+    arena_fini(&a);
+}
+
 enum difference { SAME, OTHER_ROW, OTHER_STAMP, OTHER_DELTA, OTHER_ITEMS, OTHER_COUNTER, OTHERS };
 
 static uint64_t hash_with(enum difference d)
@@ -548,6 +587,7 @@ int main(void)
         cmocka_unit_test(cold_store_is_reported_and_memory_still_answers),
         cmocka_unit_test(acknowledged_items_leave_the_store),
         cmocka_unit_test(idle_generation_is_not_sealed),
+        cmocka_unit_test(scan_counts_what_it_passes_over),
         cmocka_unit_test(hash_tells_states_apart),
         cmocka_unit_test(state_equals_model_on_store_mem),
         cmocka_unit_test(failed_flush_leaves_state_whole),

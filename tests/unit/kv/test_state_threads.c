@@ -1,7 +1,7 @@
 /*
  * Readers on other threads while the owner applies, seals and flushes. The owner creates files in
- * one directory, one a command, so what a reader may see is known from the stamp alone: the files
- * 0 .. k-1 without a hole, and a counter that is neither behind nor counted twice.
+ * one directory, two a command, so what a reader may see is known from the stamp alone: the files
+ * 0 .. 2k-1 without a hole, and a counter that is neither behind nor counted twice.
  */
 #include "base/arena.h"
 #include "base/buf.h"
@@ -16,7 +16,8 @@
 
 #include <cmocka.h>
 
-#define FILES 6000u
+#define COMMANDS 6000u
+#define PAGE 500u /* even: a page that ends early ends with a whole command */
 #define FIRST_TS hlc_from_us(1000)
 #define STEP_TS hlc_from_us(10)
 
@@ -45,7 +46,7 @@ static unsigned number_of(bytes key)
 /* Files that exist at stamp TS. */
 static unsigned files_at(hlc_ts ts)
 {
-    return ts < FIRST_TS ? 0 : (unsigned)((ts - FIRST_TS) / STEP_TS);
+    return ts < FIRST_TS ? 0 : 2 * (unsigned)((ts - FIRST_TS) / STEP_TS);
 }
 
 static void note(struct shared *s, bool ok)
@@ -63,7 +64,7 @@ static void check_counter(struct shared *s, const struct kv_view *v)
     after = files_at(kv_state_applied_ts(s->state));
     /* A command under way may be counted already. */
     note(s, st == ST_OK && cell.aggregated && cell.num_children >= (int64_t)before &&
-                cell.num_children <= (int64_t)after + 1 && cell.mtime == cell.num_children);
+                cell.num_children <= (int64_t)after + 2 && cell.mtime == cell.num_children);
 }
 
 static void check_scan(struct shared *s, const struct kv_view *v, bool backwards)
@@ -75,7 +76,7 @@ static void check_scan(struct shared *s, const struct kv_view *v, bool backwards
     bytes key;
     status st;
 
-    while ((st = kv_scan_next(scan, &key, &cell)) == ST_OK && n < 500) {
+    while ((st = kv_scan_next(scan, &key, &cell)) == ST_OK && n < PAGE) {
         unsigned i = number_of(key);
 
         if (n == 0)
@@ -85,10 +86,11 @@ static void check_scan(struct shared *s, const struct kv_view *v, bool backwards
     }
     kv_scan_close(scan);
     note(s, st == ST_OK || st == ST_END);
+    note(s, n % 2 == 0); /* both files of a command or none */
     if (backwards)
         note(s, before == 0 || first + 1 >= before);
     else
-        note(s, n >= (before < 500 ? before : 500));
+        note(s, n >= (before < PAGE ? before : PAGE));
 }
 
 static void check_snapshot(struct shared *s, const struct kv_view *latest)
@@ -202,23 +204,24 @@ static void owner(struct shared *s)
     struct arena a;
 
     arena_init(&a, 4096);
-    for (unsigned i = 0; i < FILES || running != NULL || atomic_load(&s->checks) < 20; i++) {
+    for (unsigned i = 0; i < COMMANDS || running != NULL || atomic_load(&s->checks) < 20; i++) {
         arena_reset(&a);
-        if (i < FILES) {
+        if (i < COMMANDS) {
             ts += STEP_TS;
             kv_state_begin(s->state, i + 2, 1, ts);
-            kv_state_put(s->state, name_key(&a, i), BYTES_LIT("row"), true);
+            kv_state_put(s->state, name_key(&a, 2 * i), BYTES_LIT("row"), true);
+            kv_state_put(s->state, name_key(&a, 2 * i + 1), BYTES_LIT("row"), true);
             if (i % 1000 == 700) /* chmod: an image in between */
-                put_dir(s->state, &a, i + 1);
+                put_dir(s->state, &a, 2 * i + 2);
             else
-                kv_state_delta(s->state, kv_key_attr(&a, 1, 5), 1, i + 1, i + 1);
+                kv_state_delta(s->state, kv_key_attr(&a, 1, 5), 2, 2 * i + 2, 2 * i + 2);
             kv_state_end(s->state);
             if (i % 150 == 149)
                 kv_state_seal(s->state, true);
         }
         do {
             finish_flush(s, &running);
-            if (running == NULL && i < FILES && (running = kv_flush_new(s->state, ts)) != NULL)
+            if (running == NULL && i < COMMANDS && (running = kv_flush_new(s->state, ts)) != NULL)
                 atomic_store(&s->to_flush, running);
             rcu_quiescent();
         } while (running != NULL && generations(s) > 4);
