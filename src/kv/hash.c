@@ -11,7 +11,7 @@
 #include "base/codec.h"
 #include "kv/state_internal.h"
 
-/* Does a key that begins with table T lie in the shard? Of hidden tables the key tells (own_key). */
+/* May a key that begins with table T be the shard's? Of hidden tables the key tells (own_key). */
 static bool may_own(const struct kv_state *s, uint8_t t)
 {
     if (t == KV_QUEUE || s->options.table == 0 || t > KV_QUEUE)

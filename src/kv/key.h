@@ -18,7 +18,8 @@
 bytes kv_key_of_row(struct arena *a, uint32_t ns, const struct kv_row *row);
 /* The first COUNT key columns, as the common prefix of all keys that have them. For a text column
  * in the last place COUNT may include it, giving the exact key. */
-bytes kv_key_prefix(struct arena *a, uint32_t ns, enum kv_table t, const struct kv_datum *cols, unsigned count);
+bytes kv_key_prefix(struct arena *a, uint32_t ns, enum kv_table t, const struct kv_datum *cols,
+                    unsigned count);
 bytes kv_key_meta(struct arena *a, uint32_t ns, int64_t pid, bytes name);
 bytes kv_key_attr(struct arena *a, uint32_t ns, int64_t pid); /* (pid, _attr_) */
 /* The smallest key above every key with prefix KEY; empty when there is none. */

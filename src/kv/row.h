@@ -15,10 +15,10 @@
 
 struct kv_datum {
     bool null;
-    bool deflt;     /* in INSERT and SET: take the column's default; other fields are unused */
+    bool deflt; /* in INSERT and SET: take the column's default; other fields are unused */
     union {
-        int64_t i;  /* integers, "char", timestamptz, interval */
-        bytes b;    /* text, bytea; borrowed */
+        int64_t i; /* integers, "char", timestamptz, interval */
+        bytes b;   /* text, bytea; borrowed */
     };
 };
 
@@ -28,8 +28,14 @@ struct kv_row {
 };
 
 #define KV_NULL ((struct kv_datum){.null = true})
-static inline struct kv_datum kv_int(int64_t v) { return (struct kv_datum){.i = v}; }
-static inline struct kv_datum kv_text(bytes b) { return (struct kv_datum){.b = b}; }
+static inline struct kv_datum kv_int(int64_t v)
+{
+    return (struct kv_datum){.i = v};
+}
+static inline struct kv_datum kv_text(bytes b)
+{
+    return (struct kv_datum){.b = b};
+}
 
 /* Appends the non-key, non-seq columns of ROW to OUT. */
 void kv_row_encode(const struct kv_row *row, struct obuf *out);

@@ -13,7 +13,7 @@ enum kv_type {
     KV_INT2 = 1,
     KV_INT4,
     KV_INT8,
-    KV_CHAR,        /* PostgreSQL's "char": one byte, held in datum.i */
+    KV_CHAR, /* PostgreSQL's "char": one byte, held in datum.i */
     KV_TEXT,
     KV_BYTEA,
     KV_TIMESTAMPTZ, /* microseconds since 2000-01-01 UTC, as in PostgreSQL */
@@ -36,35 +36,65 @@ enum kv_table {
 };
 
 enum kv_meta_column {
-    META_PID, META_NAME, META_ID, META_TYPE, META_MODE, META_UID, META_GID, META_SIZE, META_NLINK,
-    META_NUM_CHILDREN, META_PARENT, META_ATIME, META_MTIME, META_CTIME, META_BTIME, META_RDEV,
-    META_FID, META_CLASS, META_ATTR, META_SEQ, META_COLUMNS
+    META_PID,
+    META_NAME,
+    META_ID,
+    META_TYPE,
+    META_MODE,
+    META_UID,
+    META_GID,
+    META_SIZE,
+    META_NLINK,
+    META_NUM_CHILDREN,
+    META_PARENT,
+    META_ATIME,
+    META_MTIME,
+    META_CTIME,
+    META_BTIME,
+    META_RDEV,
+    META_FID,
+    META_CLASS,
+    META_ATTR,
+    META_SEQ,
+    META_COLUMNS
 };
 enum kv_quota_column { QUOTA_UID, QUOTA_NAME, QUOTA_VALUE, QUOTA_AS_OF, QUOTA_COLUMNS };
 enum kv_index_column { INDEX_FID, INDEX_PID, INDEX_NAME, INDEX_ID, INDEX_AS_OF, INDEX_COLUMNS };
 enum kv_object_column {
-    OBJECT_BUCKET, OBJECT_KEY, OBJECT_SIZE, OBJECT_ETAG, OBJECT_MTIME, OBJECT_EXPIRES_AT,
-    OBJECT_ATTR, OBJECT_SEQ, OBJECT_COLUMNS
+    OBJECT_BUCKET,
+    OBJECT_KEY,
+    OBJECT_SIZE,
+    OBJECT_ETAG,
+    OBJECT_MTIME,
+    OBJECT_EXPIRES_AT,
+    OBJECT_ATTR,
+    OBJECT_SEQ,
+    OBJECT_COLUMNS
 };
-enum kv_lifecycle_column { LIFECYCLE_BUCKET, LIFECYCLE_PREFIX, LIFECYCLE_EXPIRE_AFTER, LIFECYCLE_COLUMNS };
+enum kv_lifecycle_column {
+    LIFECYCLE_BUCKET,
+    LIFECYCLE_PREFIX,
+    LIFECYCLE_EXPIRE_AFTER,
+    LIFECYCLE_COLUMNS
+};
 enum kv_kv_column { KVT_KEY, KVT_VALUE, KVT_SEQ, KVT_EXPIRES_AT, KVT_COLUMNS };
 
 struct kv_column {
     const char *name;
     enum kv_type type;
-    bool key;        /* part of the primary key; NOT NULL */
-    bool not_null;   /* an explicit NULL is 23502 */
-    bool read_only;  /* set by the server: seq, num_children, parent, as_of */
+    bool key;       /* part of the primary key; NOT NULL */
+    bool not_null;  /* an explicit NULL is 23502 */
+    bool read_only; /* set by the server: seq, num_children, parent, as_of */
 };
 
 struct kv_table_def {
     enum kv_table table;
-    const char *name;       /* as in SQL */
-    const char *pkey;       /* constraint name */
+    const char *name; /* as in SQL */
+    const char *pkey; /* constraint name */
     const struct kv_column *columns;
     unsigned column_count;
-    unsigned key_count;     /* the key is the first columns */
-    int seq_column;         /* -1 if none: its value is the version's stamp, not stored in the row */
+    unsigned key_count; /* the key is the first columns */
+    int seq_column;     /* -1 if none: its value is the version's stamp, not stored in the row */
     bool read_only;
 };
 
@@ -73,7 +103,7 @@ const struct kv_table_def *kv_table_def(enum kv_table t);
 const struct kv_table_def *kv_table_by_name(bytes name);
 int kv_column_by_name(const struct kv_table_def *t, bytes name); /* -1 if unknown */
 /* Visible tables in a fixed order, for catalogues. */
-const struct kv_table_def *kv_table_at(unsigned i);              /* NULL past the end */
+const struct kv_table_def *kv_table_at(unsigned i); /* NULL past the end */
 
 #define KV_ATTR_NAME BYTES_LIT("_attr_")
 #define KV_ROOT_ID 0

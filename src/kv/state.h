@@ -23,22 +23,22 @@ struct kv_state;
 struct kv_shard_record {
     uint64_t applied_index, applied_term;
     hlc_ts applied_ts;
-    uint64_t next_file_id;   /* counter behind ids of files drawn by the server */
-    uint64_t queue_acked;    /* stamp up to which queue items are delivered */
-    uint32_t range_locks;    /* rows of KV_LOCK that lock a range of names */
-    uint32_t version;        /* cluster version that gates handler behaviour */
+    uint64_t next_file_id; /* counter behind ids of files drawn by the server */
+    uint64_t queue_acked;  /* stamp up to which queue items are delivered */
+    uint32_t range_locks;  /* rows of KV_LOCK that lock a range of names */
+    uint32_t version;      /* cluster version that gates handler behaviour */
 };
 
 struct kv_state_options {
     uint64_t shard;
-    uint64_t memtable_bytes;     /* seal above it */
-    uint64_t retention_us;       /* keep a sealed generation this much log time before its flush */
-    enum kv_table table;         /* the table of this shard, where several share the store; 0 = one
-                                  * shard has the store to itself */
+    uint64_t memtable_bytes; /* seal above it */
+    uint64_t retention_us;   /* keep a sealed generation this much log time before its flush */
+    enum kv_table table;     /* of this shard, where several share the store; 0 = it is alone */
 };
 
 /* Reads the shard's record; a shard without one starts empty. ST_CORRUPT, ST_IO. */
-NODISCARD status kv_state_open(struct kv_store *store, const struct kv_state_options *o, struct kv_state **out, struct err *err);
+NODISCARD status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
+                               struct kv_state **out, struct err *err);
 void kv_state_close(struct kv_state *s);
 /* As of the last whole command. Owner thread; kv_state_applied_ts from any thread. */
 const struct kv_shard_record *kv_state_record(const struct kv_state *s);
@@ -57,17 +57,17 @@ struct kv_cell {
 
 struct kv_view {
     struct kv_state *state;
-    hlc_ts at;          /* HLC_MAX = latest; inside a command the owner then sees its own writes */
+    hlc_ts at; /* HLC_MAX = latest; inside a command the owner then sees its own writes */
     enum kv_tier tier;
-    bool pool;          /* on a pool thread: offline by default */
-    struct arena *arena;/* copies of what came from the store, or of everything if `pool` */
+    bool pool;           /* on a pool thread: offline by default */
+    struct arena *arena; /* copies of what came from the store, or of everything if `pool` */
 };
 
 /* ST_OK, ST_NOT_FOUND (absent or deleted), ST_COLD, ST_IO, ST_CORRUPT; ST_CONFLICT when the store
  * already holds newer state than the snapshot `at`, which then is older than the retention. */
 NODISCARD status kv_state_get(const struct kv_view *v, bytes key, struct kv_cell *out);
-/* Newest stamp of KEY above AFTER in memory, 0 if none; *deleted tells its kind. Never cold: versions
- * younger than a live snapshot are all in memtables. */
+/* Newest stamp of KEY above AFTER in memory, 0 if none; *deleted tells its kind. Never cold:
+ * versions younger than a live snapshot are all in memtables. */
 hlc_ts kv_state_newer(const struct kv_state *s, bytes key, hlc_ts after, bool *deleted);
 /* Brings what kv_state_get(KEY) needs into the block cache. Pool threads. */
 void kv_state_prefetch(struct kv_state *s, bytes key);
@@ -76,22 +76,24 @@ void kv_state_prefetch(struct kv_state *s, bytes key);
  * command puts ahead of an open scan may or may not be seen by it. */
 struct kv_scan;
 struct kv_scan *kv_scan_open(const struct kv_view *v, bytes lower, bytes upper, bool backwards);
-/* ST_OK with an entry (borrowed until the next call), ST_END, ST_COLD (go on with a new scan on a pool
- * thread from the last key), ST_IO, ST_CORRUPT, ST_CONFLICT as for kv_state_get. */
+/* ST_OK with an entry (borrowed until the next call), ST_END, ST_COLD (go on with a new scan on a
+ * pool thread from the last key), ST_IO, ST_CORRUPT, ST_CONFLICT as for kv_state_get. */
 NODISCARD status kv_scan_next(struct kv_scan *s, bytes *key, struct kv_cell *cell);
 /* Entries passed over so far that gave no row: deletions and versions younger than the snapshot. */
 uint64_t kv_scan_skipped(const struct kv_scan *s);
 void kv_scan_close(struct kv_scan *s); /* NULL is fine */
 
 /* Row of KEY and CELL: key columns, value columns, aggregates, seq. Borrows both. ST_CORRUPT. */
-NODISCARD status kv_cell_row(struct arena *a, bytes key, const struct kv_cell *cell, struct kv_row *out);
+NODISCARD status kv_cell_row(struct arena *a, bytes key, const struct kv_cell *cell,
+                             struct kv_row *out);
 
 /* -- writing: the owner, inside one command --------------------------------------------------- */
 
 void kv_state_begin(struct kv_state *s, uint64_t index, uint64_t term, hlc_ts ts);
 void kv_state_put(struct kv_state *s, bytes key, bytes row, bool fresh);
 void kv_state_delete(struct kv_state *s, bytes key, bool fresh);
-void kv_state_delta(struct kv_state *s, bytes attr_key, int64_t children, int64_t mtime, int64_t ctime);
+void kv_state_delta(struct kv_state *s, bytes attr_key, int64_t children, int64_t mtime,
+                    int64_t ctime);
 /* Queue of quota and index items for the sink; delivered in order of stamps, at most one record a
  * command. */
 void kv_state_queue_push(struct kv_state *s, bytes items);
@@ -101,15 +103,16 @@ void kv_state_end(struct kv_state *s); /* publishes applied index and stamp */
 /* -- queue: the owner ------------------------------------------------------------------------- */
 
 /* Calls FN for records with a stamp above AFTER, oldest first, until it returns false. */
-void kv_state_queue_each(struct kv_state *s, hlc_ts after, bool (*fn)(void *, hlc_ts ts, bytes items), void *arg);
+void kv_state_queue_each(struct kv_state *s, hlc_ts after,
+                         bool (*fn)(void *, hlc_ts ts, bytes items), void *arg);
 uint64_t kv_state_queue_length(const struct kv_state *s);
 
 /* -- generations: the owner, but kv_flush_run on a pool thread --------------------------------- */
 
 /* Seals the active generation if it is over its size (or FORCE and not empty). */
 bool kv_state_seal(struct kv_state *s, bool force);
-/* The next forced seal carries the applied index even if no command since has changed anything: what
- * an idle shard needs so that its no-ops do not pin the log. */
+/* The next forced seal carries the applied index even if no command since has changed anything:
+ * what an idle shard needs so that its no-ops do not pin the log. */
 void kv_state_touch(struct kv_state *s);
 size_t kv_state_memory(const struct kv_state *s);
 /* Stamp that log time must reach before the oldest sealed generation may be flushed; 0 = none. */
@@ -119,7 +122,8 @@ hlc_ts kv_state_flush_due(const struct kv_state *s);
  * attributes, queue, and the shard's record as of the seal. NULL when none is due at LOG_TIME. */
 struct kv_flush;
 struct kv_flush *kv_flush_new(struct kv_state *s, hlc_ts log_time);
-/* Pool thread: builds, writes and flushes. ST_IO, ST_DISK_FULL, ST_CORRUPT: nothing was persisted. */
+/* Pool thread: builds, writes and flushes. ST_IO, ST_DISK_FULL, ST_CORRUPT: not known to be
+ * persisted, as a whole or not at all; a later flush of the same generation does no harm. */
 NODISCARD status kv_flush_run(struct kv_flush *f);
 /* Owner: drops the generation if RESULT is ST_OK, else keeps it. Frees F. */
 void kv_flush_done(struct kv_flush *f, status result);

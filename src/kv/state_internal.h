@@ -53,7 +53,7 @@ struct kv__list {
 
 struct kv__generation *kv__generation_ref(struct kv__generation *g);
 void kv__generation_unref(struct kv__generation *g);
-/* A counted list, from any thread that is inside an RCU section, or with POOL from one that is not. */
+/* A counted list, from a thread inside an RCU section, or with POOL from one that is outside. */
 struct kv__list *kv__list_ref(const struct kv_state *s, bool pool);
 /* The same from a thread of which nothing is known; takes the lock. */
 struct kv__list *kv__list_ref_locked(struct kv_state *s);

@@ -49,10 +49,12 @@ struct kv_store_batch {
 struct kv_store_ops {
     void (*close)(struct kv_store *);
     status (*get)(struct kv_store *, bytes key, enum kv_tier tier, struct arena *a, bytes *out);
-    struct kv_store_iter *(*iter_new)(struct kv_store *, bytes lower, bytes upper, enum kv_tier tier);
+    struct kv_store_iter *(*iter_new)(struct kv_store *, bytes lower, bytes upper,
+                                      enum kv_tier tier);
     struct kv_store_batch *(*batch_new)(struct kv_store *);
     status (*write)(struct kv_store *, struct kv_store_batch *); /* frees the batch */
-    status (*flush)(struct kv_store *); /* everything written is persisted on return; latched on failure */
+    /* Everything written is persisted on return; a failure is latched. */
+    status (*flush)(struct kv_store *);
     void (*compact)(struct kv_store *, bytes lower, bytes upper);
     void (*stats)(struct kv_store *, struct kv_store_stats *);
 };
@@ -66,7 +68,8 @@ struct kv_store_options {
     unsigned background_threads;
 };
 
-NODISCARD status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, struct kv_store **out, struct err *err);
+NODISCARD status kv_store_open_rocks(const char *dir, const struct kv_store_options *o,
+                                     struct kv_store **out, struct err *err);
 struct kv_store *kv_store_new_mem(void);
 /* Tests and the simulator: what a crash leaves of a store_mem, and ST_COLD for every read at
  * KV_TIER_CACHE while COLD. */
@@ -75,24 +78,27 @@ void kv_store_mem_set_cold(struct kv_store *s, bool cold);
 void kv_store_close(struct kv_store *s); /* NULL is fine */
 
 /* ST_OK and a copy in A, ST_NOT_FOUND, ST_COLD, ST_IO, ST_CORRUPT. */
-NODISCARD status kv_store_get(struct kv_store *s, bytes key, enum kv_tier tier, struct arena *a, bytes *out);
+NODISCARD status kv_store_get(struct kv_store *s, bytes key, enum kv_tier tier, struct arena *a,
+                              bytes *out);
 
 /* An iterator over [lower, upper); both must be non-empty. Pins what it reads: short-lived only. */
-struct kv_store_iter *kv_store_iter_new(struct kv_store *s, bytes lower, bytes upper, enum kv_tier tier);
+struct kv_store_iter *kv_store_iter_new(struct kv_store *s, bytes lower, bytes upper,
+                                        enum kv_tier tier);
 void kv_store_iter_free(struct kv_store_iter *it);
 /* Each: ST_OK at an entry, ST_END, ST_COLD, ST_IO, ST_CORRUPT. */
 NODISCARD status kv_store_iter_seek(struct kv_store_iter *it, bytes at_or_after);
-NODISCARD status kv_store_iter_seek_before(struct kv_store_iter *it, bytes before); /* last key < BEFORE */
+NODISCARD status kv_store_iter_seek_before(struct kv_store_iter *it, bytes before); /* last < */
 NODISCARD status kv_store_iter_next(struct kv_store_iter *it);
 NODISCARD status kv_store_iter_prev(struct kv_store_iter *it);
-bytes kv_store_iter_key(const struct kv_store_iter *it);   /* borrowed until the next move */
+bytes kv_store_iter_key(const struct kv_store_iter *it); /* borrowed until the next move */
 bytes kv_store_iter_value(const struct kv_store_iter *it);
 
 struct kv_store_batch *kv_store_batch_new(struct kv_store *s);
 void kv_store_batch_put(struct kv_store_batch *b, bytes key, bytes value);
 void kv_store_batch_delete(struct kv_store_batch *b, bytes key);
 void kv_store_batch_free(struct kv_store_batch *b);
-NODISCARD status kv_store_write(struct kv_store *s, struct kv_store_batch *b); /* frees B, also on error */
+/* Frees B, also on error. */
+NODISCARD status kv_store_write(struct kv_store *s, struct kv_store_batch *b);
 NODISCARD status kv_store_flush(struct kv_store *s);
 /* Compacts [LOWER, UPPER) alone. Pool threads. */
 void kv_store_compact(struct kv_store *s, bytes lower, bytes upper);

@@ -47,7 +47,7 @@ static void fixture_init(struct fixture *f, uint64_t seed, bool rocks)
     memset(f, 0, sizeof *f);
     model_init(&f->model, seed, 4000);
     if (rocks) {
-        strcpy(f->dir, "/tmp/metadb-test-XXXXXX");
+        snprintf(f->dir, sizeof f->dir, "/tmp/metadb-test-XXXXXX");
         assert_non_null(mkdtemp(f->dir));
     }
     store_open(f);
