@@ -287,6 +287,145 @@ void parse_op(struct shard *s, struct arena *a, const char *text, struct kv_op *
     }
 }
 
+/* -- a store with cold reads ------------------------------------------------------------------- */
+
+/* Passes everything on, but the COUNTDOWNth read at KV_TIER_CACHE is cold. */
+struct cold_store {
+    struct kv_store store;
+    struct kv_store *inner;
+    unsigned countdown; /* 0: nothing is cold */
+};
+struct cold_iter {
+    struct kv_store_iter iter;
+    struct kv_store_iter *inner;
+    struct cold_store *store;
+    bool cache;
+};
+
+static bool is_cold(struct cold_store *s, bool cache)
+{
+    return cache && s->countdown > 0 && --s->countdown == 0;
+}
+
+static void cold_iter_free(struct kv_store_iter *it)
+{
+    kv_store_iter_free(((struct cold_iter *)it)->inner);
+    free(it);
+}
+
+static status cold_seek(struct kv_store_iter *it, bytes key)
+{
+    struct cold_iter *c = (struct cold_iter *)it;
+    return is_cold(c->store, c->cache) ? ST_COLD : kv_store_iter_seek(c->inner, key);
+}
+
+static status cold_seek_before(struct kv_store_iter *it, bytes key)
+{
+    struct cold_iter *c = (struct cold_iter *)it;
+    return is_cold(c->store, c->cache) ? ST_COLD : kv_store_iter_seek_before(c->inner, key);
+}
+
+static status cold_next(struct kv_store_iter *it)
+{
+    struct cold_iter *c = (struct cold_iter *)it;
+    return is_cold(c->store, c->cache) ? ST_COLD : kv_store_iter_next(c->inner);
+}
+
+static status cold_prev(struct kv_store_iter *it)
+{
+    struct cold_iter *c = (struct cold_iter *)it;
+    return is_cold(c->store, c->cache) ? ST_COLD : kv_store_iter_prev(c->inner);
+}
+
+static bytes cold_key(const struct kv_store_iter *it)
+{
+    return kv_store_iter_key(((const struct cold_iter *)it)->inner);
+}
+
+static bytes cold_value(const struct kv_store_iter *it)
+{
+    return kv_store_iter_value(((const struct cold_iter *)it)->inner);
+}
+
+static const struct kv_store_iter_ops cold_iter_ops = {.free = cold_iter_free,
+                                                       .seek = cold_seek,
+                                                       .seek_before = cold_seek_before,
+                                                       .next = cold_next,
+                                                       .prev = cold_prev,
+                                                       .key = cold_key,
+                                                       .value = cold_value};
+
+static struct kv_store *inner_of(struct kv_store *s)
+{
+    return ((struct cold_store *)s)->inner;
+}
+
+static void cold_close(struct kv_store *s)
+{
+    kv_store_close(inner_of(s));
+    free(s);
+}
+
+static status cold_get(struct kv_store *s, bytes key, enum kv_tier tier, struct arena *a, bytes *out)
+{
+    if (is_cold((struct cold_store *)s, tier == KV_TIER_CACHE))
+        return ST_COLD;
+    return kv_store_get(inner_of(s), key, tier, a, out);
+}
+
+static struct kv_store_iter *cold_iter_new(struct kv_store *s, bytes lower, bytes upper, enum kv_tier tier)
+{
+    struct cold_iter *it = calloc(1, sizeof *it);
+    assert_non_null(it);
+    it->iter.ops = &cold_iter_ops;
+    it->inner = kv_store_iter_new(inner_of(s), lower, upper, tier);
+    it->store = (struct cold_store *)s;
+    it->cache = tier == KV_TIER_CACHE;
+    return &it->iter;
+}
+
+static struct kv_store_batch *cold_batch_new(struct kv_store *s)
+{
+    return kv_store_batch_new(inner_of(s));
+}
+
+static status cold_write(struct kv_store *s, struct kv_store_batch *b)
+{
+    return kv_store_write(inner_of(s), b);
+}
+
+static status cold_flush(struct kv_store *s)
+{
+    return kv_store_flush(inner_of(s));
+}
+
+static void cold_compact(struct kv_store *s, bytes lower, bytes upper)
+{
+    kv_store_compact(inner_of(s), lower, upper);
+}
+
+static void cold_stats(struct kv_store *s, struct kv_store_stats *out)
+{
+    kv_store_stats(inner_of(s), out);
+}
+
+static struct kv_store *cold_store_new(void)
+{
+    static const struct kv_store_ops ops = {.close = cold_close,
+                                            .get = cold_get,
+                                            .iter_new = cold_iter_new,
+                                            .batch_new = cold_batch_new,
+                                            .write = cold_write,
+                                            .flush = cold_flush,
+                                            .compact = cold_compact,
+                                            .stats = cold_stats};
+    struct cold_store *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    s->store.ops = &ops;
+    s->inner = kv_store_new_mem();
+    return &s->store;
+}
+
 /* -- the shard --------------------------------------------------------------------------------- */
 
 void shard_open(struct shard *s)
@@ -295,7 +434,7 @@ void shard_open(struct shard *s)
         .shard = 1, .memtable_bytes = 1u << 24, .retention_us = 1000};
     struct err err;
     memset(s, 0, sizeof *s);
-    s->store = kv_store_new_mem();
+    s->store = cold_store_new();
     assert_int_equal(kv_state_open(s->store, &options, &s->state, &err), ST_OK);
     arena_init(&s->arena, 4096);
     obuf_init(&s->command);
@@ -316,38 +455,55 @@ void shard_close(struct shard *s)
     obuf_fini(&s->log);
 }
 
-/* Applies a command; every cold key is prefetched, as a shard does, until it goes through. With
- * s->cold the first try runs against a store that answers nothing from the cache. */
-const char *apply_bytes(struct shard *s, bytes command)
+/* Applies a stamped command as the next entry. With s->sweep the first read of it from the store is
+ * cold, then in a second try the second, and so on until a try meets no cold read; no try but the
+ * last may change anything. */
+static void apply_stamped(struct shard *s, bytes command)
 {
-    struct obuf copy;
-    obuf_init(&copy);
-    obuf_put(&copy, command.data, command.size);
-    s->ts += 1u << HLC_LOGICAL_BITS;
-    kv_command_stamp(copy.data, s->ts);
-    put_u32(&s->log, (uint32_t)copy.size);
-    obuf_put(&s->log, copy.data, copy.size);
-
-    uint64_t before = s->cold ? shard_hash(s) : 0;
-    kv_store_mem_set_cold(s->store, s->cold);
-    for (;;) {
+    struct cold_store *store = (struct cold_store *)s->store;
+    uint64_t before = s->sweep ? shard_hash(s) : 0;
+    status st;
+    for (unsigned n = 1;; n++) {
+        store->countdown = s->sweep ? n : 0;
         arena_reset(&s->arena);
-        status st = kv_apply(s->state, s->index + 1, 1, bytes_make(copy.data, copy.size), &s->arena, &s->last);
-        if (st != ST_COLD) {
-            assert_int_equal(st, ST_OK);
+        st = kv_apply(s->state, s->index + 1, 1, command, &s->arena, &s->last);
+        store->countdown = 0;
+        if (st != ST_COLD)
             break;
-        }
-        kv_store_mem_set_cold(s->store, false);
         assert_true(s->last.cold_key.size > 0);
         assert_int_equal(shard_hash(s), before);
+        assert_int_equal(kv_state_record(s->state)->applied_index, s->index);
         s->colds++;
     }
-    kv_store_mem_set_cold(s->store, false);
+    assert_int_equal(st, ST_OK);
     s->index++;
-    obuf_fini(&s->command);
-    s->command = copy;
+    put_u32(&s->log, (uint32_t)command.size);
+    obuf_put(&s->log, command.data, command.size);
     assert_int_equal(s->last.outcome == ST_OK, s->last.err.code == ST_OK);
+}
+
+const char *apply_bytes(struct shard *s, bytes command)
+{
+    obuf_reset(&s->command);
+    obuf_put(&s->command, command.data, command.size);
+    s->ts += 1u << HLC_LOGICAL_BITS;
+    kv_command_stamp(s->command.data, s->ts);
+    apply_stamped(s, bytes_make(s->command.data, s->command.size));
     return s->last.outcome == ST_OK ? "00000" : s->last.err.sqlstate;
+}
+
+void shard_replay(struct shard *s, const struct shard *other, void (*between)(struct shard *s))
+{
+    struct reader in = reader_make(bytes_make(other->log.data, other->log.size));
+    for (uint64_t i = 1; in.next < in.end; i++) {
+        uint32_t size = get_u32(&in);
+        bytes command = get_raw(&in, size);
+        assert_false(in.bad);
+        if (i <= s->index)
+            continue;
+        apply_stamped(s, command);
+        between(s);
+    }
 }
 
 const char *run_all(struct shard *s, const char *const *statements, unsigned count)

@@ -30,10 +30,10 @@ struct shard {
     int64_t now;             /* of operations */
     uint64_t seed;
     uint32_t ns;
-    bool cold;               /* the store answers ST_COLD once before every success; see apply_bytes */
-    unsigned colds;
+    bool sweep;              /* every read of a command from the store is cold once; see apply_bytes */
+    unsigned colds;          /* how often that was */
     hlc_ts delivered;        /* queue records taken so far */
-    char text[4096];
+    char text[1 << 16];
 };
 
 void shard_open(struct shard *s); /* with a root directory */
@@ -53,6 +53,8 @@ void format_row(char *out, size_t size, const struct kv_row *row, const char *co
 /* Sends the queue's records, up to COUNT, as one batch to this same shard, and acknowledges them
  * if ACK. */
 void deliver(struct shard *s, unsigned count, bool ack);
+/* Takes over the log of OTHER, command by command. */
+void shard_replay(struct shard *s, const struct shard *other, void (*between)(struct shard *s));
 uint64_t shard_hash(struct shard *s);
 /* Seals and, if FLUSH, writes everything to the store. */
 void shard_seal(struct shard *s, bool flush);
