@@ -431,7 +431,7 @@ static struct kv_store *cold_store_new(void)
 void shard_open(struct shard *s)
 {
     static const struct kv_state_options options = {
-        .shard = 1, .memtable_bytes = 1u << 24, .retention_us = 1000};
+        .shard = 1, .memtable_bytes = 1u << 24, .retention_us = SHARD_RETENTION_COMMANDS};
     struct err err;
     memset(s, 0, sizeof *s);
     s->store = cold_store_new();
@@ -632,15 +632,27 @@ uint64_t shard_hash(struct shard *s)
     return h;
 }
 
-void shard_seal(struct shard *s, bool flush)
+static void flush_due(struct shard *s, hlc_ts log_time)
 {
-    kv_state_seal(s->state, true);
     struct kv_flush *f;
-    while (flush && (f = kv_flush_new(s->state, HLC_MAX - 1)) != NULL) {
+    while ((f = kv_flush_new(s->state, log_time)) != NULL) {
         status st = kv_flush_run(f);
         kv_flush_done(f, st);
         assert_int_equal(st, ST_OK);
     }
+}
+
+void shard_seal(struct shard *s, bool flush)
+{
+    kv_state_seal(s->state, true);
+    if (flush)
+        flush_due(s, HLC_MAX - 1);
+}
+
+void shard_seal_and_flush_old(struct shard *s)
+{
+    kv_state_seal(s->state, true);
+    flush_due(s, kv_state_applied_ts(s->state));
 }
 
 /* -- items ------------------------------------------------------------------------------------- */

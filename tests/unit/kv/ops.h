@@ -56,8 +56,11 @@ void deliver(struct shard *s, unsigned count, bool ack);
 /* Takes over the log of OTHER, command by command. */
 void shard_replay(struct shard *s, const struct shard *other, void (*between)(struct shard *s));
 uint64_t shard_hash(struct shard *s);
-/* Seals and, if FLUSH, writes everything to the store. */
+/* Seals and, if FLUSH, writes everything to the store. No transaction may be open then. */
 void shard_seal(struct shard *s, bool flush);
+/* Seals and writes what is older than the retention; a command takes a microsecond. */
+#define SHARD_RETENTION_COMMANDS 50
+void shard_seal_and_flush_old(struct shard *s);
 
 /* Parses one statement. Memory from A. */
 void parse_op(struct shard *s, struct arena *a, const char *text, struct kv_op *op);
