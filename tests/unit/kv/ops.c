@@ -625,6 +625,11 @@ const char *all(struct shard *s, const char *table, const char *columns)
     return s->text;
 }
 
+void shard_cold_after(struct shard *s, unsigned n)
+{
+    ((struct cold_store *)s->store)->countdown = n;
+}
+
 uint64_t shard_hash(struct shard *s)
 {
     uint64_t h = 0;

@@ -61,6 +61,8 @@ void shard_seal(struct shard *s, bool flush);
 /* Seals and writes what is older than the retention; a command takes a microsecond. */
 #define SHARD_RETENTION_COMMANDS 50
 void shard_seal_and_flush_old(struct shard *s);
+/* The Nth read from the store at KV_TIER_CACHE is cold; 0 = none. */
+void shard_cold_after(struct shard *s, unsigned n);
 
 /* Parses one statement. Memory from A. */
 void parse_op(struct shard *s, struct arena *a, const char *text, struct kv_op *op);
