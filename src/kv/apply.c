@@ -44,7 +44,8 @@ static status eval_txn(struct kv_txn *t, const struct kv_command *c, struct kv_a
     if (c->snapshot > c->stamp)
         return ST_CORRUPT;
     if (c->stamp - c->snapshot > hlc_ms(LIMIT_TXN_MS))
-        return err_set(&out->err, ST_TXN_TIMEOUT, "transaction exceeded its time limit of %u ms", LIMIT_TXN_MS);
+        return err_set(&out->err, ST_TXN_TIMEOUT, "transaction exceeded its time limit of %u ms",
+                       LIMIT_TXN_MS);
     return kv_txn_validate(t, c->body, c->snapshot, &out->err);
 }
 
@@ -62,7 +63,8 @@ static status read_mark(struct kv_txn *t, bytes key, hlc_ts *out)
 }
 
 /* The records of BODY above the watermark of SOURCE for table BIT; then the watermark moves up. */
-static status eval_items_of(struct kv_txn *t, unsigned bit, uint64_t source, struct reader in, struct arena *a)
+static status eval_items_of(struct kv_txn *t, unsigned bit, uint64_t source, struct reader in,
+                            struct arena *a)
 {
     bytes key = kv__key_mark(a, source, bit);
     hlc_ts mark, before = 0;
@@ -104,27 +106,23 @@ static status decode_ack(bytes body, hlc_ts *out)
     return codec_finish(&in);
 }
 
-static status evaluate(struct kv_txn *t, const struct kv_command *c, struct arena *a, struct kv_applied *out,
-                       hlc_ts *ack)
+static status evaluate(struct kv_txn *t, const struct kv_command *c, struct arena *a,
+                       struct kv_applied *out, hlc_ts *ack)
 {
     switch (c->kind) {
-    case KV_CMD_OPS:
-        return eval_ops(t, c->body, a, out);
-    case KV_CMD_TXN:
-        return eval_txn(t, c, out);
-    case KV_CMD_ITEMS:
-        return eval_items(t, c->body, a);
-    case KV_CMD_ACK:
-        return decode_ack(c->body, ack);
-    case KV_CMD_TICK:
-        return ST_OK;
+    case KV_CMD_OPS: return eval_ops(t, c->body, a, out);
+    case KV_CMD_TXN: return eval_txn(t, c, out);
+    case KV_CMD_ITEMS: return eval_items(t, c->body, a);
+    case KV_CMD_ACK: return decode_ack(c->body, ack);
+    case KV_CMD_TICK: return ST_OK;
     }
     return ST_CORRUPT;
 }
 
 /* -- applying ---------------------------------------------------------------------------------- */
 
-status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command, struct arena *a, struct kv_applied *out)
+status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command, struct arena *a,
+                struct kv_applied *out)
 {
     struct kv_command c;
     struct kv_view view = {.state = s, .at = HLC_MAX, .tier = KV_TIER_CACHE, .arena = a};

@@ -15,9 +15,9 @@ enum kv_item_kind { KV_ITEM_QUOTA = 1, KV_ITEM_INDEX_PUT, KV_ITEM_INDEX_DELETE }
 struct kv_item {
     enum kv_item_kind kind;
     uint32_t ns;
-    int64_t uid;                    /* QUOTA */
-    int64_t files, dirs, size;      /* QUOTA: changes */
-    int64_t fid, pid, id;           /* INDEX */
+    int64_t uid;               /* QUOTA */
+    int64_t files, dirs, size; /* QUOTA: changes */
+    int64_t fid, pid, id;      /* INDEX */
     bytes name;
 };
 struct reader;

@@ -18,7 +18,8 @@
 #define STAMP_OFFSET 2
 #define HEADER_BYTES 42
 
-static void put_header(struct obuf *out, enum kv_command_kind kind, hlc_ts snapshot, struct kv_origin origin)
+static void put_header(struct obuf *out, enum kv_command_kind kind, hlc_ts snapshot,
+                       struct kv_origin origin)
 {
     size_t start = out->size;
     put_u8(out, COMMAND_VERSION);
@@ -31,7 +32,8 @@ static void put_header(struct obuf *out, enum kv_command_kind kind, hlc_ts snaps
     ASSERT(out->size - start == HEADER_BYTES);
 }
 
-void kv_command_ops(struct obuf *out, const struct kv_op *const *ops, unsigned count, struct kv_origin origin)
+void kv_command_ops(struct obuf *out, const struct kv_op *const *ops, unsigned count,
+                    struct kv_origin origin)
 {
     put_header(out, KV_CMD_OPS, 0, origin);
     put_varint(out, count);
@@ -39,14 +41,16 @@ void kv_command_ops(struct obuf *out, const struct kv_op *const *ops, unsigned c
         kv_op_encode(ops[i], out);
 }
 
-void kv_command_txn(struct obuf *out, const struct kv_txn *t, hlc_ts snapshot, struct kv_origin origin)
+void kv_command_txn(struct obuf *out, const struct kv_txn *t, hlc_ts snapshot,
+                    struct kv_origin origin)
 {
     put_header(out, KV_CMD_TXN, snapshot, origin);
     kv_txn_encode(t, out);
 }
 
-void kv_command_items(struct obuf *out, unsigned tables, uint64_t source, const struct kv_queue_record *records,
-                      unsigned count, struct kv_origin origin)
+void kv_command_items(struct obuf *out, unsigned tables, uint64_t source,
+                      const struct kv_queue_record *records, unsigned count,
+                      struct kv_origin origin)
 {
     put_header(out, KV_CMD_ITEMS, 0, origin);
     put_u8(out, (uint8_t)tables);

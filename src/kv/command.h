@@ -19,40 +19,44 @@ struct kv_origin {
 };
 struct kv_command {
     enum kv_command_kind kind;
-    hlc_ts stamp;          /* set by the leader just before it proposes: kv_command_stamp */
-    hlc_ts snapshot;       /* TXN; refused when more than LIMIT_TXN_MS older than the stamp */
+    hlc_ts stamp;    /* set by the leader just before it proposes: kv_command_stamp */
+    hlc_ts snapshot; /* TXN; refused when more than LIMIT_TXN_MS older than the stamp */
     struct kv_origin origin;
     bytes body;
 };
 
 /* OUT: header and body. */
-void kv_command_ops(struct obuf *out, const struct kv_op *const *ops, unsigned count, struct kv_origin origin);
-void kv_command_txn(struct obuf *out, const struct kv_txn *t, hlc_ts snapshot, struct kv_origin origin);
+void kv_command_ops(struct obuf *out, const struct kv_op *const *ops, unsigned count,
+                    struct kv_origin origin);
+void kv_command_txn(struct obuf *out, const struct kv_txn *t, hlc_ts snapshot,
+                    struct kv_origin origin);
 /* RECORDS: stamped queue records of shard SOURCE, see aux.h, oldest first. TABLES: which items the
  * receiver takes, bits as in kv_items_destinations; a receiver keeps a watermark for each bit. */
 struct kv_queue_record {
     hlc_ts ts;
     bytes items;
 };
-void kv_command_items(struct obuf *out, unsigned tables, uint64_t source, const struct kv_queue_record *records,
-                      unsigned count, struct kv_origin origin);
+void kv_command_items(struct obuf *out, unsigned tables, uint64_t source,
+                      const struct kv_queue_record *records, unsigned count,
+                      struct kv_origin origin);
 void kv_command_ack(struct obuf *out, hlc_ts up_to, struct kv_origin origin);
 void kv_command_tick(struct obuf *out);
 void kv_command_stamp(void *encoded, hlc_ts stamp); /* patches the header in place */
 
 NODISCARD status kv_command_decode(bytes in, struct kv_command *out);
 
-/* Applies one committed entry to STATE: begin, run, publish, end. The answer of the statement (also an
- * error such as 23505) is in OUT with the return value ST_OK; the state has then taken the
- * entry. ST_COLD: nothing changed; prefetch cold_key (in A), apply again. ST_CORRUPT, ST_IO: nothing changed;
- * fence the shard. A is reset by the caller. Deterministic. */
+/* Applies one committed entry to STATE: begin, run, publish, end. The answer of the statement (also
+ * an error such as 23505) is in OUT with the return value ST_OK; the state has then taken the
+ * entry. ST_COLD: nothing changed; prefetch cold_key (in A), apply again. ST_CORRUPT, ST_IO:
+ * nothing changed; fence the shard. A is reset by the caller. Deterministic. */
 struct kv_applied {
     status outcome;          /* what to answer */
     struct kv_result result; /* OPS: of the last operation, `affected` summed over all; in A */
     struct err err;
-    unsigned failed_op;      /* OPS: which one the error is from */
+    unsigned failed_op; /* OPS: which one the error is from */
     bytes cold_key;
 };
-NODISCARD status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command, struct arena *a, struct kv_applied *out);
+NODISCARD status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command,
+                          struct arena *a, struct kv_applied *out);
 
 #endif

@@ -2,8 +2,8 @@
  * kv/entry.c — entries, inodes and directories of meta over a write set.
  *
  * An inode's attributes are in its entry (*inline*), or, for a directory and for a file that ever
- * had two links, in the row (id, _attr_) (*split*). A split entry holds id and type alone, so a mode
- * that is NULL tells.
+ * had two links, in the row (id, _attr_) (*split*). A split entry holds id and type alone, so a
+ * mode that is NULL tells.
  *
  * Invariants
  * E1  A directory's entry and its row (id, _attr_) are made and removed together; `parent` of the
@@ -104,7 +104,8 @@ status kv__put_row(struct kv_run *r, bytes key, const struct kv_row *row)
     return st;
 }
 
-status kv__entry_find(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t pid, bytes name, struct kv_entry *out)
+status kv__entry_find(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t pid, bytes name,
+                      struct kv_entry *out)
 {
     *out = (struct kv_entry){.key = kv_key_meta(a, ns, pid, name)};
     ST_TRY(kv__get_row(t, a, out->key, &out->row));
@@ -148,8 +149,9 @@ bool kv__entry_matches(const struct kv_run *r, const struct kv_entry *e)
 
 status kv__no_entry(struct kv_run *r, int64_t pid, bytes name)
 {
-    err_set_state(r->err, ST_NOT_FOUND, "P0002", "entry \"%.*s\" of directory %" PRId64 " does not exist",
-                  (int)name.size, (const char *)name.data, pid);
+    err_set_state(r->err, ST_NOT_FOUND, "P0002",
+                  "entry \"%.*s\" of directory %" PRId64 " does not exist", (int)name.size,
+                  (const char *)name.data, pid);
     err_where(r->err, "public", "meta", NULL, NULL);
     return ST_NOT_FOUND;
 }
@@ -251,7 +253,8 @@ status kv__draw_dir_id(struct kv_run *r, int64_t *out)
 int64_t kv__draw_file_id(struct kv_run *r)
 {
     if (kv__txn_at_apply(r->t))
-        return FILE_ID_BIT | (int64_t)(kv__txn_take_file_id(r->t) & (uint64_t)(FILE_ID_RANDOM_BIT - 1));
+        return FILE_ID_BIT |
+               (int64_t)(kv__txn_take_file_id(r->t) & (uint64_t)(FILE_ID_RANDOM_BIT - 1));
     uint64_t bits = kv__random(r->op->seed, r->drawn++);
     return FILE_ID_BIT | FILE_ID_RANDOM_BIT | (int64_t)(bits & (uint64_t)(FILE_ID_RANDOM_BIT - 1));
 }
@@ -279,7 +282,8 @@ void kv__quota_item(struct kv_run *r, int64_t uid, int64_t files, int64_t dirs, 
                                    .size = size});
 }
 
-void kv__index_item(struct kv_run *r, enum kv_item_kind kind, const struct kv_row *entry, const struct kv_row *attr)
+void kv__index_item(struct kv_run *r, enum kv_item_kind kind, const struct kv_row *entry,
+                    const struct kv_row *attr)
 {
     if (attr->col[META_FID].null || attr->col[META_TYPE].i == KV_TYPE_DIR)
         return;

@@ -1,10 +1,10 @@
 /*
  * kv/handler.h — inside kv: what the handlers share, and one entry point for each of them.
  *
- * A handler runs one struct kv_op on a write set. It returns the statuses of SQL.md 4 with the error
- * filled; kv_op_run undoes its writes then. Deterministic: time and seed come from the operation.
- * A row of a directory or of a file with several links is *split*: the entry holds id and type, the
- * row (id, _attr_) the rest. An entry that is not split is *inline*.
+ * A handler runs one struct kv_op on a write set. It returns the statuses of SQL.md 4 with the
+ * error filled; kv_op_run undoes its writes then. Deterministic: time and seed come from the
+ * operation. A row of a directory or of a file with several links is *split*: the entry holds id
+ * and type, the row (id, _attr_) the rest. An entry that is not split is *inline*.
  */
 #ifndef KV_HANDLER_H
 #define KV_HANDLER_H
@@ -38,7 +38,8 @@ NODISCARD status kv__detach(struct kv_run *r);
 NODISCARD status kv__lock(struct kv_run *r);
 NODISCARD status kv__bootstrap(struct kv_run *r);
 /* One stamped record of a queue, at the destination. TABLES as in kv_command_items. */
-NODISCARD status kv__take_items(struct kv_txn *t, unsigned tables, hlc_ts ts, bytes items, struct arena *a);
+NODISCARD status kv__take_items(struct kv_txn *t, unsigned tables, hlc_ts ts, bytes items,
+                                struct arena *a);
 
 /* -- results (handlers.c) ---------------------------------------------------------------------- */
 
@@ -47,7 +48,8 @@ void kv__affected(struct kv_run *r, const struct kv_row *row);
 /* Gives ROW, which this operation wrote, the seq it gets: NULL inside a transaction. */
 void kv__own_seq(struct kv_run *r, struct kv_row *row);
 /* Runs op->keys: FN for each key that has no NULL in it. */
-NODISCARD status kv__each_key(struct kv_run *r, status (*fn)(struct kv_run *r, const struct kv_datum *key));
+NODISCARD status kv__each_key(struct kv_run *r,
+                              status (*fn)(struct kv_run *r, const struct kv_datum *key));
 
 /* -- values (values.c) ------------------------------------------------------------------------- */
 
@@ -58,9 +60,11 @@ struct kv_datum kv__default(const struct kv_run *r, unsigned column, bool dir);
 /* NULLs, ranges and lengths of all columns of ROW but the name of an entry. */
 NODISCARD status kv__check_values(struct kv_run *r, const struct kv_row *row);
 /* SET of NEW from OLD (and EXCLUDED, may be NULL). Refuses columns that cannot be set. */
-NODISCARD status kv__apply_sets(struct kv_run *r, const struct kv_row *old, const struct kv_row *excluded, struct kv_row *out);
+NODISCARD status kv__apply_sets(struct kv_run *r, const struct kv_row *old,
+                                const struct kv_row *excluded, struct kv_row *out);
 bool kv__sets_column(const struct kv_op *op, unsigned column);
-bool kv__filters_match(enum kv_table t, const struct kv_filter *filters, unsigned count, const struct kv_row *row);
+bool kv__filters_match(enum kv_table t, const struct kv_filter *filters, unsigned count,
+                       const struct kv_row *row);
 /* Does the row's expires_at lie at or before NOW? False for tables without one. */
 bool kv__expired(const struct kv_row *row, int64_t now);
 /* 23505 on the table's primary key, as PostgreSQL words it. */
@@ -69,7 +73,8 @@ status kv__exists_error(struct kv_run *r, const struct kv_row *row);
 /* -- rows over a write set (entry.c) ----------------------------------------------------------- */
 
 /* kv_cell_row, but: seq is NULL when unknown, and only directories have aggregates. */
-NODISCARD status kv__cell_row(struct arena *a, bytes key, const struct kv_cell *cell, struct kv_row *out);
+NODISCARD status kv__cell_row(struct arena *a, bytes key, const struct kv_cell *cell,
+                              struct kv_row *out);
 /* kv_txn_get and kv__cell_row. */
 NODISCARD status kv__get_row(struct kv_txn *t, struct arena *a, bytes key, struct kv_row *out);
 NODISCARD status kv__put_row(struct kv_run *r, bytes key, const struct kv_row *row);
@@ -83,7 +88,8 @@ struct kv_entry {
     bool split, dir;
 };
 /* ST_NOT_FOUND without an error text: the caller says what that means. */
-NODISCARD status kv__entry_find(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t pid, bytes name, struct kv_entry *out);
+NODISCARD status kv__entry_find(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t pid,
+                                bytes name, struct kv_entry *out);
 /* WHERE of the operation: over the row as SELECT shows it, or with the attributes beside it. */
 bool kv__entry_matches(const struct kv_run *r, const struct kv_entry *e);
 /* The entry's attributes in one row: key columns and id of the entry, seq the larger one. */
@@ -98,7 +104,8 @@ status kv__no_entry(struct kv_run *r, int64_t pid, bytes name);
 /* 42939, 22023, 22001, 22021. */
 NODISCARD status kv__check_name(struct kv_run *r, bytes name);
 /* The row (pid, _attr_) of a directory that takes entries, or 23503. Makes commit require it. */
-NODISCARD status kv__parent_find(struct kv_run *r, int64_t pid, bytes *attr_key, struct kv_row *attr);
+NODISCARD status kv__parent_find(struct kv_run *r, int64_t pid, bytes *attr_key,
+                                 struct kv_row *attr);
 /* Children and times of directory PID. */
 void kv__touch_parent(struct kv_run *r, int64_t pid, int64_t children);
 /* Is (id, _attr_) there? Then 23505 on meta_id_key. */
@@ -106,7 +113,8 @@ NODISCARD status kv__check_id_free(struct kv_run *r, int64_t id);
 NODISCARD status kv__draw_dir_id(struct kv_run *r, int64_t *out);
 int64_t kv__draw_file_id(struct kv_run *r);
 /* A new directory: entry, own row, quota, parent's counter. ROW is complete but for `parent`. */
-NODISCARD status kv__make_dir(struct kv_run *r, bytes key, const struct kv_row *row, struct kv_row *entry);
+NODISCARD status kv__make_dir(struct kv_run *r, bytes key, const struct kv_row *row,
+                              struct kv_row *entry);
 /* The columns of ROW that a split inode's entry keeps. */
 void kv__split_entry(const struct kv_row *row, struct kv_row *entry);
 /* Quota of a new inode with attributes ATTR. */
@@ -116,7 +124,8 @@ NODISCARD status kv__unlink(struct kv_run *r, const struct kv_entry *e);
 
 void kv__quota_item(struct kv_run *r, int64_t uid, int64_t files, int64_t dirs, int64_t size);
 /* Puts or deletes the index row of ENTRY's name for the fid in ATTR; directories have none. */
-void kv__index_item(struct kv_run *r, enum kv_item_kind kind, const struct kv_row *entry, const struct kv_row *attr);
+void kv__index_item(struct kv_run *r, enum kv_item_kind kind, const struct kv_row *entry,
+                    const struct kv_row *attr);
 
 /* -- hidden keys (entry.c) --------------------------------------------------------------------- */
 

@@ -81,7 +81,8 @@ static status insert_meta_row(struct kv_run *r, unsigned index)
         return r->op->conflict == KV_CONFLICT_NOTHING ? ST_OK : kv__exists_error(r, &row);
     if (st != ST_NOT_FOUND)
         return st;
-    ST_TRY(row.col[META_TYPE].i == KV_TYPE_DIR ? create_dir(r, key, &row) : create_file(r, key, &row));
+    ST_TRY(row.col[META_TYPE].i == KV_TYPE_DIR ? create_dir(r, key, &row)
+                                               : create_file(r, key, &row));
     kv__own_seq(r, &row);
     kv__affected(r, &row);
     return ST_OK;
@@ -90,8 +91,8 @@ static status insert_meta_row(struct kv_run *r, unsigned index)
 /* -- object, kv, lifecycle --------------------------------------------------------------------- */
 
 /* ON CONFLICT DO UPDATE of OLD with the proposed row. */
-static status upsert(struct kv_run *r, bytes key, const struct kv_row *old, const struct kv_row *proposed,
-                     kv_txn_mark statement)
+static status upsert(struct kv_run *r, bytes key, const struct kv_row *old,
+                     const struct kv_row *proposed, kv_txn_mark statement)
 {
     struct kv_row row;
     if (kv__txn_written_since(r->t, key, statement)) {
@@ -120,12 +121,9 @@ static status insert_plain_row(struct kv_run *r, unsigned index, kv_txn_mark sta
         return st;
     if (st == ST_OK && !kv__expired(&old, r->op->now)) {
         switch (r->op->conflict) {
-        case KV_CONFLICT_NOTHING:
-            return ST_OK;
-        case KV_CONFLICT_UPDATE:
-            return upsert(r, key, &old, &row, statement);
-        case KV_CONFLICT_ERROR:
-            return kv__exists_error(r, &row);
+        case KV_CONFLICT_NOTHING: return ST_OK;
+        case KV_CONFLICT_UPDATE: return upsert(r, key, &old, &row, statement);
+        case KV_CONFLICT_ERROR: return kv__exists_error(r, &row);
         }
     }
     ST_TRY(kv__put_row(r, key, &row));
@@ -138,7 +136,8 @@ status kv__insert(struct kv_run *r)
 {
     bool meta = r->op->table == KV_META;
     if (meta && r->op->conflict == KV_CONFLICT_UPDATE)
-        return err_set(r->err, ST_UNSUPPORTED, "ON CONFLICT DO UPDATE is not supported on table \"meta\"");
+        return err_set(r->err, ST_UNSUPPORTED,
+                       "ON CONFLICT DO UPDATE is not supported on table \"meta\"");
     kv_txn_mark statement = kv_txn_save(r->t);
     for (unsigned i = 0; i < r->op->row_count; i++)
         ST_TRY(meta ? insert_meta_row(r, i) : insert_plain_row(r, i, statement));

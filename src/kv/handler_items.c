@@ -1,9 +1,9 @@
 /*
  * kv/handler_items.c — quota and index items at their destination.
  *
- * Quota rows add up; a row that comes to zero stays, so that its as_of tells. Index rows are put and
- * deleted in the order of the source. as_of is the time of the record's stamp. Which records are
- * new, apply.c knows.
+ * Quota rows add up; a row that comes to zero stays, so that its as_of tells. Index rows are put
+ * and deleted in the order of the source. as_of is the time of the record's stamp. Which records
+ * are new, apply.c knows.
  */
 #include "base/codec.h"
 #include "kv/handler.h"
@@ -34,8 +34,8 @@ static int64_t add_saturating(int64_t a, int64_t b)
     return sum;
 }
 
-static status add_quota(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t uid, bytes name, int64_t change,
-                        hlc_ts ts)
+static status add_quota(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t uid, bytes name,
+                        int64_t change, hlc_ts ts)
 {
     struct kv_row row = {.table = KV_QUOTA};
     if (change == 0)

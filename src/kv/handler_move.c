@@ -2,8 +2,9 @@
  * kv/handler_move.c — rename and POSIX move.
  *
  * RENAME is UPDATE … SET pid, name: absent source 0 rows, existing target 23505. The others are the
- * function move(): absent source P0002; NOREPLACE 23505; REPLACE as rename(2): a file over a file, a
- * directory over an empty one, two names of one file stay as they are; EXCHANGE swaps two entries.
+ * function move(): absent source P0002; NOREPLACE 23505; REPLACE as rename(2): a file over a file,
+ * a directory over an empty one, two names of one file stay as they are; EXCHANGE swaps two
+ * entries.
  *
  * A directory's attributes stay where they are, only `parent` changes. It may not move below
  * itself: the ancestors of the target are walked over `parent`. Two such moves, each legal alone,
@@ -37,7 +38,8 @@ static status check_no_loop(struct kv_run *r, int64_t id, int64_t pid)
             return ST_OK;
         at = attr.col[META_PARENT].i;
     }
-    return err_set(r->err, ST_TOO_COMPLEX, "the target is more than %u directories deep", LIMIT_PATH_DEPTH);
+    return err_set(r->err, ST_TOO_COMPLEX, "the target is more than %u directories deep",
+                   LIMIT_PATH_DEPTH);
 }
 
 static status wrong_type(struct kv_run *r, const struct kv_entry *e)
@@ -50,7 +52,8 @@ static status wrong_type(struct kv_run *r, const struct kv_entry *e)
 }
 
 /* Writes entry E under (PID, NAME); SHOWN is the row there. The old key is the caller's. */
-static status put_at(struct kv_run *r, const struct kv_entry *e, int64_t pid, bytes name, struct kv_row *shown)
+static status put_at(struct kv_run *r, const struct kv_entry *e, int64_t pid, bytes name,
+                     struct kv_row *shown)
 {
     *shown = e->row;
     shown->col[META_PID] = kv_int(pid);
@@ -146,16 +149,14 @@ static status move_to_target(struct kv_run *r, const struct kv_entry *e)
     struct kv_entry target;
     status st = kv__entry_find(r->t, r->a, op->ns, op->new_pid, op->new_name, &target);
     if (st == ST_NOT_FOUND)
-        return op->move == KV_MOVE_EXCHANGE ? kv__no_entry(r, op->new_pid, op->new_name) : relocate(r, e);
+        return op->move == KV_MOVE_EXCHANGE ? kv__no_entry(r, op->new_pid, op->new_name)
+                                            : relocate(r, e);
     ST_TRY(st);
     switch (op->move) {
-    case KV_MOVE_REPLACE:
-        return replace(r, e, &target);
-    case KV_MOVE_EXCHANGE:
-        return exchange(r, e, &target);
+    case KV_MOVE_REPLACE: return replace(r, e, &target);
+    case KV_MOVE_EXCHANGE: return exchange(r, e, &target);
     case KV_MOVE_NOREPLACE:
-    case KV_MOVE_RENAME:
-        break;
+    case KV_MOVE_RENAME: break;
     }
     return target_exists(r);
 }

@@ -86,14 +86,16 @@ status kv__make_path(struct kv_run *r)
     int64_t at = r->op->pid;
     unsigned depth = 0;
     if (path.size > LIMIT_PATH_BYTES)
-        return err_set_state(r->err, ST_INVALID, "22001", "path is longer than %u bytes", LIMIT_PATH_BYTES);
+        return err_set_state(r->err, ST_INVALID, "22001", "path is longer than %u bytes",
+                             LIMIT_PATH_BYTES);
     ST_TRY(kv__parent_find(r, at, &attr_key, &attr));
     for (size_t i = 0; i < path.size;) {
         const uint8_t *slash = memchr(path.data + i, '/', path.size - i);
         size_t end = slash != NULL ? (size_t)(slash - path.data) : path.size;
         if (end > i) {
             if (++depth > LIMIT_PATH_DEPTH)
-                return err_set(r->err, ST_TOO_COMPLEX, "path has more than %u components", LIMIT_PATH_DEPTH);
+                return err_set(r->err, ST_TOO_COMPLEX, "path has more than %u components",
+                               LIMIT_PATH_DEPTH);
             ST_TRY(enter(r, bytes_make(path.data + i, end - i), &at));
         }
         i = end + 1;

@@ -1,13 +1,13 @@
 /*
  * kv/handler_update.c — UPDATE of columns of a row by key.
  *
- * meta: the row that SELECT shows is what WHERE sees. SET of a split inode through its entry changes
- * the row (id, _attr_) and gives both rows a new seq: who compares seq sees the change on either
- * way. `AND seq = ?` holds there for the entry's seq as well as for the larger one that resolve()
- * shows. RETURNING gives the entry with the attributes.
+ * meta: the row that SELECT shows is what WHERE sees. SET of a split inode through its entry
+ * changes the row (id, _attr_) and gives both rows a new seq: who compares seq sees the change on
+ * either way. `AND seq = ?` holds there for the entry's seq as well as for the larger one that
+ * resolve() shows. RETURNING gives the entry with the attributes.
  *
- * ctime becomes now unless the statement sets it. Size, uid and fid of an inode are also in quota and
- * secondary_index: their changes become items. What other rows depend on cannot be set: id of a
+ * ctime becomes now unless the statement sets it. Size, uid and fid of an inode are also in quota
+ * and secondary_index: their changes become items. What other rows depend on cannot be set: id of a
  * split inode, nlink and fid of a file with links (0A000).
  */
 #include "kv/handler.h"
@@ -37,7 +37,8 @@ static status check_sets(struct kv_run *r, const struct kv_row *old, bool split)
 }
 
 /* OLD with the operation's SETs, checked. */
-static status changed_row(struct kv_run *r, const struct kv_row *old, bool split, struct kv_row *row)
+static status changed_row(struct kv_run *r, const struct kv_row *old, bool split,
+                          struct kv_row *row)
 {
     ST_TRY(check_sets(r, old, split));
     ST_TRY(kv__apply_sets(r, old, NULL, row));
@@ -69,7 +70,8 @@ static bool same_int(struct kv_datum a, struct kv_datum b)
 /* An inline file's index row holds its fid and its id. */
 static void index_of_change(struct kv_run *r, const struct kv_row *old, const struct kv_row *row)
 {
-    if (same_int(old->col[META_FID], row->col[META_FID]) && same_int(old->col[META_ID], row->col[META_ID]))
+    if (same_int(old->col[META_FID], row->col[META_FID]) &&
+        same_int(old->col[META_ID], row->col[META_ID]))
         return;
     kv__index_item(r, KV_ITEM_INDEX_DELETE, old, old);
     kv__index_item(r, KV_ITEM_INDEX_PUT, row, row);

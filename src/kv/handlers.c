@@ -74,26 +74,16 @@ static status dispatch(struct kv_run *r)
 {
     bool meta = r->op->table == KV_META;
     switch (r->op->kind) {
-    case KV_OP_INSERT:
-        return kv__insert(r);
-    case KV_OP_UPDATE:
-        return kv__update(r);
-    case KV_OP_DELETE:
-        return kv__delete(r);
-    case KV_OP_DELETE_RANGE:
-        return kv__delete_range(r);
-    case KV_OP_LOCK:
-        return kv__lock(r);
-    case KV_OP_MOVE:
-        return meta ? kv__move(r) : ST_UNSUPPORTED;
-    case KV_OP_LINK:
-        return meta ? kv__link(r) : ST_UNSUPPORTED;
-    case KV_OP_MAKE_PATH:
-        return meta ? kv__make_path(r) : ST_UNSUPPORTED;
-    case KV_OP_DETACH:
-        return meta ? kv__detach(r) : ST_UNSUPPORTED;
-    case KV_OP_BOOTSTRAP:
-        return meta ? kv__bootstrap(r) : ST_UNSUPPORTED;
+    case KV_OP_INSERT: return kv__insert(r);
+    case KV_OP_UPDATE: return kv__update(r);
+    case KV_OP_DELETE: return kv__delete(r);
+    case KV_OP_DELETE_RANGE: return kv__delete_range(r);
+    case KV_OP_LOCK: return kv__lock(r);
+    case KV_OP_MOVE: return meta ? kv__move(r) : ST_UNSUPPORTED;
+    case KV_OP_LINK: return meta ? kv__link(r) : ST_UNSUPPORTED;
+    case KV_OP_MAKE_PATH: return meta ? kv__make_path(r) : ST_UNSUPPORTED;
+    case KV_OP_DETACH: return meta ? kv__detach(r) : ST_UNSUPPORTED;
+    case KV_OP_BOOTSTRAP: return meta ? kv__bootstrap(r) : ST_UNSUPPORTED;
     }
     return ST_UNSUPPORTED;
 }
@@ -112,9 +102,11 @@ static status check_bounds(const struct kv_op *op, const struct kv_table_def *de
     return ST_OK;
 }
 
-status kv_op_run(struct kv_txn *t, const struct kv_op *op, struct arena *a, struct kv_result *res, struct err *err)
+status kv_op_run(struct kv_txn *t, const struct kv_op *op, struct arena *a, struct kv_result *res,
+                 struct err *err)
 {
-    struct kv_run r = {.t = t, .op = op, .def = kv_table_def(op->table), .a = a, .res = res, .err = err};
+    struct kv_run r = {
+        .t = t, .op = op, .def = kv_table_def(op->table), .a = a, .res = res, .err = err};
     *res = (struct kv_result){.scalar = KV_NULL};
     err_clear(err);
     ST_TRY(check_bounds(op, r.def, err));

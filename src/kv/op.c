@@ -174,12 +174,8 @@ static struct kv_datum get_datum(struct reader *in, enum kv_type type)
 {
     struct kv_datum d = {0};
     switch ((enum datum_tag)get_u8(in)) {
-    case DATUM_NULL:
-        d.null = true;
-        return d;
-    case DATUM_DEFAULT:
-        d.deflt = true;
-        return d;
+    case DATUM_NULL: d.null = true; return d;
+    case DATUM_DEFAULT: d.deflt = true; return d;
     case DATUM_INT:
         in->bad |= type_is_bytes(type);
         d.i = get_zigzag(in);
@@ -188,13 +184,12 @@ static struct kv_datum get_datum(struct reader *in, enum kv_type type)
         in->bad |= !type_is_bytes(type);
         d.b = get_bytes(in);
         return d;
-    default:
-        in->bad = true;
-        return d;
+    default: in->bad = true; return d;
     }
 }
 
-static void decode_rows(struct reader *in, struct arena *a, const struct kv_table_def *def, struct kv_op *op)
+static void decode_rows(struct reader *in, struct arena *a, const struct kv_table_def *def,
+                        struct kv_op *op)
 {
     op->column_count = get_count(in, 1, def->column_count);
     unsigned *columns = ARENA_ARRAY(a, unsigned, op->column_count);
@@ -209,7 +204,8 @@ static void decode_rows(struct reader *in, struct arena *a, const struct kv_tabl
     op->values = values;
 }
 
-static void decode_keys(struct reader *in, struct arena *a, const struct kv_table_def *def, struct kv_op *op)
+static void decode_keys(struct reader *in, struct arena *a, const struct kv_table_def *def,
+                        struct kv_op *op)
 {
     op->key_count = get_count(in, def->key_count, LIMIT_STATEMENT_ROWS);
     struct kv_datum *keys = ARENA_ARRAY(a, struct kv_datum, op->key_count * def->key_count);
@@ -219,7 +215,8 @@ static void decode_keys(struct reader *in, struct arena *a, const struct kv_tabl
     op->keys = keys;
 }
 
-static void decode_sets(struct reader *in, struct arena *a, const struct kv_table_def *def, struct kv_op *op)
+static void decode_sets(struct reader *in, struct arena *a, const struct kv_table_def *def,
+                        struct kv_op *op)
 {
     op->set_count = get_count(in, 1, LIMIT_COLUMNS);
     struct kv_set *sets = ARENA_ARRAY(a, struct kv_set, op->set_count);

@@ -20,8 +20,8 @@ enum kv_op_kind {
     KV_OP_LINK,         /* hard link */
     KV_OP_MAKE_PATH,    /* mkdir -p */
     KV_OP_DETACH,       /* remove_tree: unhooks an entry and its subtree */
-    KV_OP_LOCK,         /* SELECT … FOR UPDATE: counts as a write at commit; absent keys are skipped */
-    KV_OP_BOOTSTRAP,    /* meta: makes the root directory of the namespace if it is missing */
+    KV_OP_LOCK, /* SELECT … FOR UPDATE: counts as a write at commit; absent keys are skipped */
+    KV_OP_BOOTSTRAP, /* meta: makes the root directory of the namespace if it is missing */
 };
 
 enum kv_conflict { KV_CONFLICT_ERROR, KV_CONFLICT_NOTHING, KV_CONFLICT_UPDATE };
@@ -47,15 +47,20 @@ struct kv_filter {
     struct kv_datum value;
 };
 
-enum kv_move_mode { KV_MOVE_NOREPLACE, KV_MOVE_REPLACE, KV_MOVE_EXCHANGE, KV_MOVE_RENAME /* the UPDATE form */ };
+enum kv_move_mode {
+    KV_MOVE_NOREPLACE,
+    KV_MOVE_REPLACE,
+    KV_MOVE_EXCHANGE,
+    KV_MOVE_RENAME /* the UPDATE form */
+};
 
 struct kv_op {
     enum kv_op_kind kind;
     enum kv_table table;
     uint32_t ns;
-    int64_t now;        /* timestamptz of the statement or transaction */
-    uint64_t seed;      /* for ids drawn by the handler */
-    bool want_rows;     /* RETURNING: result rows as they are afterwards (DELETE: as they were) */
+    int64_t now;    /* timestamptz of the statement or transaction */
+    uint64_t seed;  /* for ids drawn by the handler */
+    bool want_rows; /* RETURNING: result rows as they are afterwards (DELETE: as they were) */
 
     /* INSERT: row_count rows of column_count values for `columns` */
     const unsigned *columns;
@@ -75,7 +80,8 @@ struct kv_op {
     /* DELETE_RANGE: encoded key bounds [lower, upper) */
     bytes lower, upper;
 
-    /* MOVE, LINK, DETACH: source (pid, name), target (new_pid, new_name); MAKE_PATH: pid and, in name, the path */
+    /* MOVE, LINK, DETACH: source (pid, name), target (new_pid, new_name); MAKE_PATH: pid and, in
+     * name, the path */
     int64_t pid, new_pid;
     bytes name, new_name;
     enum kv_move_mode move;
@@ -85,10 +91,12 @@ struct kv_result {
     int64_t affected;          /* rows, for the command tag */
     const struct kv_row *rows; /* RETURNING; in the arena given to the handler */
     unsigned row_count;
-    struct kv_datum scalar;    /* MOVE: id moved (bigint); LINK: link count; MAKE_PATH: last id; DETACH: id */
+    struct kv_datum
+        scalar; /* MOVE: id moved (bigint); LINK: link count; MAKE_PATH: last id; DETACH: id */
 };
 
-/* Bytes for log and network, and back. Decoding borrows IN and allocates arrays in A. ST_CORRUPT. */
+/* Bytes for log and network, and back. Decoding borrows IN and allocates arrays in A. ST_CORRUPT.
+ * */
 void kv_op_encode(const struct kv_op *op, struct obuf *out);
 struct reader;
 NODISCARD status kv_op_decode(struct reader *in, struct arena *a, struct kv_op *out);

@@ -10,8 +10,8 @@
  *
  * Threads: whoever owns the view.
  */
-#include "kv/read_internal.h"
 #include "base/assert.h"
+#include "kv/read_internal.h"
 
 #define EXAMINED_MAX 8192u /* entries of one page */
 
@@ -106,7 +106,8 @@ struct kv_txn_scan *kv__page_scan(struct kv_page *p, bytes lower, bytes upper)
     if (last.size > 0 && p->r->backwards)
         upper = last;
     else if (last.size > 0)
-        lower = bytes_make(last.data, last.size + 1); /* the successor: range_pos ends keys by zero */
+        lower =
+            bytes_make(last.data, last.size + 1); /* the successor: range_pos ends keys by zero */
     return kv_txn_scan_open(p->view, lower, upper, p->r->backwards);
 }
 
@@ -123,7 +124,8 @@ static bool key_is_enough(const struct kv_read *r)
 }
 
 /* The columns of an entry that the filters need. */
-static status entry_row(struct kv_page *p, bool key_only, bytes key, const struct kv_cell *cell, struct kv_row *row)
+static status entry_row(struct kv_page *p, bool key_only, bytes key, const struct kv_cell *cell,
+                        struct kv_row *row)
 {
     uint32_t ns;
     if (!key_only)
@@ -175,26 +177,20 @@ static status read_page(struct kv_page *p)
     if (p->r->limit == 0)
         return kv__page_end(p);
     switch (p->r->kind) {
-    case KV_READ_POINTS:
-        return read_points(p);
+    case KV_READ_POINTS: return read_points(p);
     case KV_READ_RANGE:
-    case KV_READ_COUNT:
-        return read_range(p);
-    case KV_READ_RESOLVE:
-        return kv__read_resolve(p);
-    case KV_READ_LIST_ATTR:
-        return kv__read_list_attr(p);
-    case KV_READ_USAGE:
-        return kv__read_usage(p);
-    case KV_READ_NOTHING:
-        return p->r->count ? end_with_count(p) : kv__page_end(p);
+    case KV_READ_COUNT: return read_range(p);
+    case KV_READ_RESOLVE: return kv__read_resolve(p);
+    case KV_READ_LIST_ATTR: return kv__read_list_attr(p);
+    case KV_READ_USAGE: return kv__read_usage(p);
+    case KV_READ_NOTHING: return p->r->count ? end_with_count(p) : kv__page_end(p);
     }
     return ST_UNSUPPORTED;
 }
 
-status kv_read_page(struct kv_txn *view, const struct kv_read *r, struct kv_read_pos *pos, struct arena *a,
-                    unsigned max_rows, size_t max_bytes, bool (*on_row)(void *arg, const struct kv_row *row),
-                    void *arg, struct err *err)
+status kv_read_page(struct kv_txn *view, const struct kv_read *r, struct kv_read_pos *pos,
+                    struct arena *a, unsigned max_rows, size_t max_bytes,
+                    bool (*on_row)(void *arg, const struct kv_row *row), void *arg, struct err *err)
 {
     struct arena scratch;
     struct kv_view *v = kv_txn_view(view);

@@ -14,7 +14,7 @@ enum kv_read_kind {
     KV_READ_RANGE,     /* encoded [lower, upper), forwards or backwards */
     KV_READ_COUNT,     /* the same, one row with the count in col[0] */
     KV_READ_RESOLVE,   /* path below pid: the entry, with its own attributes; no row if absent */
-    KV_READ_LIST_ATTR, /* entries of pid after a name, with directories' and links' own attributes */
+    KV_READ_LIST_ATTR, /* entries of pid after a name, with attributes of their inodes */
     KV_READ_USAGE,     /* one row: files, directories, bytes, as_of in col[0..3] */
     KV_READ_NOTHING,   /* a comparison with NULL: no rows; a count is 0 */
 };
@@ -30,31 +30,32 @@ struct kv_read {
     bool count; /* KV_READ_POINTS: give the count instead of rows */
     const struct kv_filter *filters;
     unsigned filter_count;
-    int64_t limit;      /* rows in all, -1 = no limit; a count is one row */
-    int64_t now;        /* kv, object: rows expired by then are left out, 0 = none; USAGE: as_of */
-    int64_t pid;        /* RESOLVE, LIST_ATTR, USAGE */
+    int64_t limit; /* rows in all, -1 = no limit; a count is one row */
+    int64_t now;   /* kv, object: rows expired by then are left out, 0 = none; USAGE: as_of */
+    int64_t pid;   /* RESOLVE, LIST_ATTR, USAGE */
     bytes path, after;
-    bool for_update;    /* the caller locks the rows it got (KV_OP_LOCK) */
+    bool for_update; /* the caller locks the rows it got (KV_OP_LOCK) */
 };
 
 /* Where a read stands. Zero at the start. `last` is in the arena given to kv_read_page. */
 struct kv_read_pos {
-    bytes last;         /* key delivered last */
-    int64_t delivered;  /* rows given out */
+    bytes last;        /* key delivered last */
+    int64_t delivered; /* rows given out */
     int64_t counted;
     unsigned point;
-    uint64_t skipped;   /* tombstones passed over, for EXPLAIN and the density statistics */
+    uint64_t skipped; /* tombstones passed over, for EXPLAIN and the density statistics */
     bool done;
-    void *inner;        /* state of RESOLVE and USAGE */
+    void *inner; /* state of RESOLVE and USAGE */
 };
 
-/* Gives up to MAX_ROWS rows or about MAX_BYTES to ON_ROW (rows borrowed during the call; false stops
- * after this row). ST_OK: the page is full, more may follow; a page that passed over many entries
- * (a count, a narrow filter) may hold no row at all. ST_END: finished. ST_COLD: continue on
+/* Gives up to MAX_ROWS rows or about MAX_BYTES to ON_ROW (rows borrowed during the call; false
+ * stops after this row). ST_OK: the page is full, more may follow; a page that passed over many
+ * entries (a count, a narrow filter) may hold no row at all. ST_END: finished. ST_COLD: continue on
  * a pool thread with the same POS. Errors with err filled. Rows own nothing; POS lives in A, which
  * stays the same for all pages of a read. */
-NODISCARD status kv_read_page(struct kv_txn *view, const struct kv_read *r, struct kv_read_pos *pos, struct arena *a,
-                              unsigned max_rows, size_t max_bytes, bool (*on_row)(void *arg, const struct kv_row *row),
-                              void *arg, struct err *err);
+NODISCARD status kv_read_page(struct kv_txn *view, const struct kv_read *r, struct kv_read_pos *pos,
+                              struct arena *a, unsigned max_rows, size_t max_bytes,
+                              bool (*on_row)(void *arg, const struct kv_row *row), void *arg,
+                              struct err *err);
 
 #endif

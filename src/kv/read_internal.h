@@ -5,8 +5,8 @@
 #include "kv/handler.h"
 #include "kv/read.h"
 
-#define ROW_OVERHEAD 64u     /* what a row costs beside its bytes */
-#define SCRATCH_BYTES 4096u  /* first block of a page's memory */
+#define ROW_OVERHEAD 64u    /* what a row costs beside its bytes */
+#define SCRATCH_BYTES 4096u /* first block of a page's memory */
 
 struct kv_page {
     struct kv_txn *view;

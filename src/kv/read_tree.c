@@ -1,12 +1,12 @@
 /*
  * kv/read_tree.c — reads that know directories: a path, a listing with attributes, usage.
  *
- * Outside a snapshot the parts of an answer may be of different moments: an entry seen may have lost
- * its attributes when they are looked up. Then it was removed meanwhile and counts as absent.
+ * Outside a snapshot the parts of an answer may be of different moments: an entry seen may have
+ * lost its attributes when they are looked up. Then it was removed meanwhile and counts as absent.
  *
  * Paths: empty components and "." stay, ".." goes up over `parent` and stays at the root; anything
- * but a directory in the middle gives no row. A path that ends at a directory by itself ("/", "a/..",
- * "a/.") gives the directory's own row.
+ * but a directory in the middle gives no row. A path that ends at a directory by itself ("/",
+ * "a/..", "a/.") gives the directory's own row.
  *
  * Usage walks the tree below: a page examines a bounded number of entries; directories still to
  * visit are a stack of ids. A file with several names counts once for each.
@@ -14,9 +14,9 @@
 #include "base/assert.h"
 #include "kv/read_internal.h"
 
-#define USAGE_ENTRIES_MAX 4096u     /* of one page */
+#define USAGE_ENTRIES_MAX 4096u /* of one page */
 #define LIST_ENTRIES_MAX 4096u
-#define USAGE_STACK_MAX (1u << 20)  /* directories found but not yet visited */
+#define USAGE_STACK_MAX (1u << 20) /* directories found but not yet visited */
 
 /* Adds the attributes of ENTRY if they are in another row. ST_NOT_FOUND: removed meanwhile. */
 static status with_attributes(struct kv_page *p, const struct kv_row *entry, struct kv_row *out)
@@ -61,14 +61,17 @@ static status go_up(struct kv_page *p, int64_t *dir)
 static status check_path(struct kv_page *p, const struct path_pos *at)
 {
     if (p->r->path.size > LIMIT_PATH_BYTES)
-        return err_set_state(p->err, ST_INVALID, "22001", "path is longer than %u bytes", LIMIT_PATH_BYTES);
+        return err_set_state(p->err, ST_INVALID, "22001", "path is longer than %u bytes",
+                             LIMIT_PATH_BYTES);
     if (at->depth > LIMIT_PATH_DEPTH)
-        return err_set(p->err, ST_TOO_COMPLEX, "path has more than %u components", LIMIT_PATH_DEPTH);
+        return err_set(p->err, ST_TOO_COMPLEX, "path has more than %u components",
+                       LIMIT_PATH_DEPTH);
     return ST_OK;
 }
 
 /* One component. ST_END with the entry in ROW when it was the last, ST_OK to go on. */
-static status step(struct kv_page *p, struct path_pos *at, bytes name, size_t next, struct kv_row *row)
+static status step(struct kv_page *p, struct path_pos *at, bytes name, size_t next,
+                   struct kv_row *row)
 {
     bool last = next == p->r->path.size;
     if (bytes_eq(name, BYTES_LIT("..")))
@@ -96,7 +99,8 @@ static status walk_path(struct kv_page *p, struct path_pos *at, struct kv_row *r
         while (to < path.size && path.data[to] != '/')
             to++;
         if (from == to)
-            return kv__get_row(p->view, p->scratch, kv_key_attr(p->scratch, p->r->ns, at->dir), row);
+            return kv__get_row(p->view, p->scratch, kv_key_attr(p->scratch, p->r->ns, at->dir),
+                               row);
         size_t next = skip_slashes(path, to);
         status st = step(p, at, bytes_make(path.data + from, to - from), next, row);
         if (st == ST_END)
@@ -168,7 +172,8 @@ status kv__read_list_attr(struct kv_page *p)
 {
     bytes lower = prefix_of(p, p->r->pid), upper = kv_key_after_prefix(p->scratch, lower);
     if (p->r->after.size > 0)
-        lower = kv_key_successor(p->scratch, kv_key_meta(p->scratch, p->r->ns, p->r->pid, p->r->after));
+        lower =
+            kv_key_successor(p->scratch, kv_key_meta(p->scratch, p->r->ns, p->r->pid, p->r->after));
     struct kv_txn_scan *scan = kv__page_scan(p, lower, upper);
     status st = list_entries(p, scan);
     p->pos->skipped += kv_txn_scan_skipped(scan);
@@ -222,7 +227,8 @@ static status count_entry(struct kv_page *p, struct usage_pos *u, const struct k
 }
 
 /* ST_END: the directory is counted; ST_OK: BUDGET is used up. */
-static status count_directory(struct kv_page *p, struct usage_pos *u, struct kv_txn_scan *scan, unsigned *budget)
+static status count_directory(struct kv_page *p, struct usage_pos *u, struct kv_txn_scan *scan,
+                              unsigned *budget)
 {
     struct kv_cell cell;
     struct kv_row entry;

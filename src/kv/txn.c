@@ -31,7 +31,7 @@
 #include "base/checksum.h"
 #include "kv/txn_internal.h"
 
-#define LINEAR_SLOTS 8u     /* up to here a look-up compares keys one by one */
+#define LINEAR_SLOTS 8u /* up to here a look-up compares keys one by one */
 
 /* -- small parts ------------------------------------------------------------------------------- */
 
@@ -120,7 +120,8 @@ uint32_t kv__slot_find(const struct kv_txn *t, bytes key)
         return KV_TXN_NONE;
     }
     uint64_t hash = checksum64(key, 0);
-    for (uint32_t i = index_home(t, hash); t->index[i] != KV_TXN_NONE; i = (i + 1) & (t->index_size - 1)) {
+    for (uint32_t i = index_home(t, hash); t->index[i] != KV_TXN_NONE;
+         i = (i + 1) & (t->index_size - 1)) {
         const struct kv_slot *s = &t->slots[t->index[i]];
         if (s->hash == hash && bytes_eq(s->key, key))
             return t->index[i];
@@ -335,7 +336,8 @@ static void forget_delta_times(struct kv_txn *t, uint32_t slot)
     t->deltas[s->delta].ctime = INT64_MIN;
 }
 
-/* Fills D from what is under KEY now: is the directory new, and from when are its children counted? */
+/* Fills D from what is under KEY now: is the directory new, and from when are its children counted?
+ * */
 static status dir_origin(struct kv_txn *t, bytes key, struct kv_dir_write *d)
 {
     uint32_t slot = kv__slot_find(t, key);
@@ -360,7 +362,8 @@ static status dir_origin(struct kv_txn *t, bytes key, struct kv_dir_write *d)
     return st;
 }
 
-status kv_txn_put_dir(struct kv_txn *t, bytes key, const struct kv_row *row, struct kv_times_set set)
+status kv_txn_put_dir(struct kv_txn *t, bytes key, const struct kv_row *row,
+                      struct kv_times_set set)
 {
     struct kv_write *w;
     struct kv_dir_write *d = ARENA_NEW(t->a, struct kv_dir_write);
@@ -413,14 +416,17 @@ static void require_add(struct kv_txn *t, bytes attr_key, bool empty)
 {
     uint32_t slot = kv__slot_find(t, attr_key);
     const struct kv_write *w = kv__slot_row(t, slot);
-    if (kv__txn_at_apply(t) || (w != NULL && (w->kind == KV_WRITE_DELETE || w->dir == NULL || w->dir->born)))
+    if (kv__txn_at_apply(t) ||
+        (w != NULL && (w->kind == KV_WRITE_DELETE || w->dir == NULL || w->dir->born)))
         return; /* nothing can come between, or nobody else can see it */
-    for (uint32_t i = t->require_count; !empty && i > 0 && i + RECENT_REQUIRES > t->require_count; i--)
+    for (uint32_t i = t->require_count; !empty && i > 0 && i + RECENT_REQUIRES > t->require_count;
+         i--)
         if (!t->requires[i - 1].empty && bytes_eq(t->requires[i - 1].attr_key, attr_key))
             return;
     KV_TXN_GROW(t, t->requires, t->require_count, t->require_capacity);
-    t->requires[t->require_count++] = (struct kv_require){
-        .attr_key = arena_copy(t->a, attr_key), .empty = empty, .own_children = own_children(t, slot)};
+    t->requires[t->require_count++] = (struct kv_require){.attr_key = arena_copy(t->a, attr_key),
+                                                          .empty = empty,
+                                                          .own_children = own_children(t, slot)};
 }
 
 void kv_txn_require_dir(struct kv_txn *t, bytes attr_key)

@@ -35,9 +35,7 @@ static void publish_write(struct kv_txn *t, const struct kv_slot *s, const struc
         if (!s->fresh) /* else born and died here */
             kv_state_delete(t->view.state, s->key, false);
         break;
-    case KV_WRITE_LOCK:
-        kv_state_delete(t->view.state, kv__key_lock(t->a, s->key), true);
-        break;
+    case KV_WRITE_LOCK: kv_state_delete(t->view.state, kv__key_lock(t->a, s->key), true); break;
     }
 }
 
@@ -183,7 +181,8 @@ static status check_key(struct kv_txn *t, bytes key, struct kv_row *columns)
     return kv_key_decode(t->a, key, &ns, columns);
 }
 
-static status decode_put(struct kv_txn *t, unsigned flags, bytes key, struct kv_row *columns, bytes row)
+static status decode_put(struct kv_txn *t, unsigned flags, bytes key, struct kv_row *columns,
+                         bytes row)
 {
     struct kv_write *w;
     if (kv_key_table(key) == KV_LOCK)
@@ -221,14 +220,9 @@ static status decode_writes(struct kv_txn *t, struct reader *in)
             ST_TRY(decode_put(t, flags, key, &columns, row));
             break;
         }
-        case KV_WRITE_DELETE:
-            ST_TRY(kv_txn_delete(t, key));
-            break;
-        case KV_WRITE_LOCK:
-            ST_TRY(kv_txn_lock(t, key));
-            break;
-        default:
-            return ST_CORRUPT;
+        case KV_WRITE_DELETE: ST_TRY(kv_txn_delete(t, key)); break;
+        case KV_WRITE_LOCK: ST_TRY(kv_txn_lock(t, key)); break;
+        default: return ST_CORRUPT;
         }
         t->slots[t->slot_count - 1].fresh = (flags & FLAG_FRESH) != 0;
     }

@@ -25,7 +25,7 @@ struct kv_dir_write {
 struct kv_write {
     uint32_t slot, prev;
     enum kv_write_kind kind;
-    bytes row;             /* PUT of anything but a directory's own row */
+    bytes row;                /* PUT of anything but a directory's own row */
     struct kv_dir_write *dir; /* PUT of one */
 };
 struct kv_slot {
@@ -77,11 +77,11 @@ struct kv_txn {
 };
 
 /* Makes room for one more element. The old array stays in the arena. */
-#define KV_TXN_GROW(t, array, count, capacity)                                                            \
+#define KV_TXN_GROW(t, array, count, capacity)                                                     \
     do {                                                                                           \
         if ((count) == (capacity)) {                                                               \
             uint32_t grown_ = (capacity) != 0 ? (capacity)*2 : 8;                                  \
-            void *new_ = arena_alloc((t)->a, sizeof *(array) * grown_);                            \
+            void *new_ = arena_alloc((t)->a, sizeof *(array)*grown_);                              \
             if ((count) > 0)                                                                       \
                 memcpy(new_, (array), sizeof *(array) * (count));                                  \
             (array) = new_;                                                                        \
@@ -106,6 +106,7 @@ bytes kv__dir_row_bytes(struct arena *a, const struct kv_dir_write *d, const str
 /* What the state has for a directory written here, as of now. ST_NOT_FOUND, ST_COLD. */
 NODISCARD status kv__refresh_base(struct kv_txn *t, bytes key, struct kv_dir_write *d);
 /* A write of KEY to fill in. ST_LIMIT. */
-NODISCARD status kv__write_add(struct kv_txn *t, bytes key, enum kv_write_kind kind, struct kv_write **out);
+NODISCARD status kv__write_add(struct kv_txn *t, bytes key, enum kv_write_kind kind,
+                               struct kv_write **out);
 
 #endif

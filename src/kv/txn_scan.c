@@ -2,8 +2,8 @@
  * kv/txn_scan.c — entries of a range, own writes merged in.
  *
  * Two ordered streams: the state's scan and the write set's slots, sorted. The smaller key goes
- * first; where both have it, an own row replaces the state's and own deltas are added to it. Nothing
- * may be written while a scan is open: the slots it goes through would move.
+ * first; where both have it, an own row replaces the state's and own deltas are added to it.
+ * Nothing may be written while a scan is open: the slots it goes through would move.
  */
 #include "base/assert.h"
 #include "kv/txn_internal.h"

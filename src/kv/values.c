@@ -1,9 +1,9 @@
 /*
  * kv/values.c — what a column takes: defaults, NULLs, ranges, SET and WHERE.
  *
- * The schema says which columns are keys, NOT NULL or the server's. Beyond it, a column of meta that
- * has a default refuses an explicit NULL (23502): NULL there means that the attributes are in another
- * row, so no statement may write it.
+ * The schema says which columns are keys, NOT NULL or the server's. Beyond it, a column of meta
+ * that has a default refuses an explicit NULL (23502): NULL there means that the attributes are in
+ * another row, so no statement may write it.
  *
  * Comparison is PostgreSQL's: NULL compares to nothing, text and bytea by bytes.
  */
@@ -44,19 +44,22 @@ static const char *column_name(const struct kv_run *r, unsigned column)
 
 static status null_error(struct kv_run *r, unsigned column)
 {
-    return column_error(r, column, "23502",
-                        "null value in column \"%s\" of relation \"%s\" violates not-null constraint",
-                        column_name(r, column), r->def->name);
+    return column_error(
+        r, column, "23502",
+        "null value in column \"%s\" of relation \"%s\" violates not-null constraint",
+        column_name(r, column), r->def->name);
 }
 
 static status range_error(struct kv_run *r, unsigned column, int64_t value)
 {
-    return column_error(r, column, "22003", "%s %" PRId64 " is out of range", column_name(r, column), value);
+    return column_error(r, column, "22003", "%s %" PRId64 " is out of range",
+                        column_name(r, column), value);
 }
 
 static status length_error(struct kv_run *r, unsigned column, size_t max)
 {
-    return column_error(r, column, "22001", "%s is longer than %zu bytes", column_name(r, column), max);
+    return column_error(r, column, "22001", "%s is longer than %zu bytes", column_name(r, column),
+                        max);
 }
 
 /* Appends to a text of SIZE bytes; cut at its end. */
@@ -81,7 +84,8 @@ status kv__exists_error(struct kv_run *r, const struct kv_row *row)
         else
             append(values, sizeof values, "%s%" PRId64, comma, d->i);
     }
-    err_set(r->err, ST_EXISTS, "duplicate key value violates unique constraint \"%s\"", r->def->pkey);
+    err_set(r->err, ST_EXISTS, "duplicate key value violates unique constraint \"%s\"",
+            r->def->pkey);
     err_detail(r->err, "Key (%s)=(%s) already exists.", names, values);
     err_where(r->err, "public", r->def->name, NULL, r->def->pkey);
     return ST_EXISTS;
@@ -103,8 +107,7 @@ static bool meta_has_default(unsigned column)
     case META_ATIME:
     case META_MTIME:
     case META_CTIME:
-    case META_BTIME:
-        return true;
+    case META_BTIME: return true;
     case META_PID:
     case META_NAME:
     case META_NUM_CHILDREN:
@@ -114,8 +117,7 @@ static bool meta_has_default(unsigned column)
     case META_CLASS:
     case META_ATTR:
     case META_SEQ:
-    case META_COLUMNS:
-        break;
+    case META_COLUMNS: break;
     }
     return false;
 }
@@ -123,21 +125,16 @@ static bool meta_has_default(unsigned column)
 static struct kv_datum meta_default(const struct kv_run *r, unsigned column, bool dir)
 {
     switch ((enum kv_meta_column)column) {
-    case META_TYPE:
-        return kv_int(KV_TYPE_FILE);
-    case META_MODE:
-        return kv_int(dir ? MODE_DIR : MODE_FILE);
+    case META_TYPE: return kv_int(KV_TYPE_FILE);
+    case META_MODE: return kv_int(dir ? MODE_DIR : MODE_FILE);
     case META_UID:
     case META_GID:
-    case META_SIZE:
-        return kv_int(0);
-    case META_NLINK:
-        return kv_int(dir ? 2 : 1);
+    case META_SIZE: return kv_int(0);
+    case META_NLINK: return kv_int(dir ? 2 : 1);
     case META_ATIME:
     case META_MTIME:
     case META_CTIME:
-    case META_BTIME:
-        return kv_int(r->op->now);
+    case META_BTIME: return kv_int(r->op->now);
     case META_PID:
     case META_NAME:
     case META_ID: /* drawn by the caller */
@@ -148,8 +145,7 @@ static struct kv_datum meta_default(const struct kv_run *r, unsigned column, boo
     case META_CLASS:
     case META_ATTR:
     case META_SEQ:
-    case META_COLUMNS:
-        break;
+    case META_COLUMNS: break;
     }
     return KV_NULL;
 }
@@ -176,7 +172,8 @@ status kv__proposed_row(struct kv_run *r, unsigned index, struct kv_row *row)
         unsigned c = op->columns[i];
         row->col[c] = op->values[index * op->column_count + i];
         if (def->columns[c].read_only && !row->col[c].deflt)
-            return column_error(r, c, "428C9", "cannot insert a non-DEFAULT value into column \"%s\"",
+            return column_error(r, c, "428C9",
+                                "cannot insert a non-DEFAULT value into column \"%s\"",
                                 column_name(r, c));
     }
     bool dir = def->table == KV_META && !row->col[META_TYPE].deflt && !row->col[META_TYPE].null &&
@@ -278,7 +275,8 @@ static status check_settable(struct kv_run *r, const struct kv_set *s)
         return column_error(r, s->column, "428C9", "column \"%s\" can only be updated to DEFAULT",
                             column->name);
     if (column->key || (r->op->table == KV_META && s->column == META_TYPE)) {
-        err_set(r->err, ST_UNSUPPORTED, "column \"%s\" cannot be changed by this statement", column->name);
+        err_set(r->err, ST_UNSUPPORTED, "column \"%s\" cannot be changed by this statement",
+                column->name);
         err_where(r->err, "public", r->def->name, column->name, NULL);
         return ST_UNSUPPORTED;
     }
@@ -293,7 +291,8 @@ static int compare_datums(enum kv_type type, const struct kv_datum *a, const str
 }
 
 /* greatest(OLD, VALUE), or least with SIGN -1: NULLs are ignored. */
-static struct kv_datum extreme(enum kv_type type, const struct kv_datum *old, const struct kv_datum *value, int sign)
+static struct kv_datum extreme(enum kv_type type, const struct kv_datum *old,
+                               const struct kv_datum *value, int sign)
 {
     if (old->null)
         return *value;
@@ -302,14 +301,15 @@ static struct kv_datum extreme(enum kv_type type, const struct kv_datum *old, co
     return compare_datums(type, value, old) * sign > 0 ? *value : *old;
 }
 
-static status add(struct kv_run *r, unsigned column, const struct kv_datum *old, const struct kv_datum *value,
-                  struct kv_datum *out)
+static status add(struct kv_run *r, unsigned column, const struct kv_datum *old,
+                  const struct kv_datum *value, struct kv_datum *out)
 {
     *out = KV_NULL;
     if (old->null || value->null)
         return ST_OK;
     int64_t sum;
-    if (type_is_bytes(r->def->columns[column].type) || __builtin_add_overflow(old->i, value->i, &sum))
+    if (type_is_bytes(r->def->columns[column].type) ||
+        __builtin_add_overflow(old->i, value->i, &sum))
         return column_error(r, column, "22003", "bigint out of range");
     *out = kv_int(sum);
     return check_int_type(r, column, sum);
@@ -324,16 +324,12 @@ static status set_one(struct kv_run *r, const struct kv_set *s, const struct kv_
     case KV_SET_VALUE:
         *out = s->value;
         if (s->value.deflt && !(r->op->table == KV_META && s->column == META_ID))
-            *out = kv__default(r, s->column, r->op->table == KV_META && old->col[META_TYPE].i == KV_TYPE_DIR);
+            *out = kv__default(r, s->column,
+                               r->op->table == KV_META && old->col[META_TYPE].i == KV_TYPE_DIR);
         return ST_OK;
-    case KV_SET_ADD:
-        return add(r, s->column, before, &s->value, out);
-    case KV_SET_GREATEST:
-        *out = extreme(type, before, &s->value, 1);
-        return ST_OK;
-    case KV_SET_LEAST:
-        *out = extreme(type, before, &s->value, -1);
-        return ST_OK;
+    case KV_SET_ADD: return add(r, s->column, before, &s->value, out);
+    case KV_SET_GREATEST: *out = extreme(type, before, &s->value, 1); return ST_OK;
+    case KV_SET_LEAST: *out = extreme(type, before, &s->value, -1); return ST_OK;
     case KV_SET_EXCLUDED:
         if (excluded == NULL || type_is_bytes(type) != type_is_bytes(r->def->columns[s->from].type))
             return err_set(r->err, ST_INVALID, "excluded does not fit column \"%s\"",
@@ -344,7 +340,8 @@ static status set_one(struct kv_run *r, const struct kv_set *s, const struct kv_
     return ST_INTERNAL;
 }
 
-status kv__apply_sets(struct kv_run *r, const struct kv_row *old, const struct kv_row *excluded, struct kv_row *out)
+status kv__apply_sets(struct kv_run *r, const struct kv_row *old, const struct kv_row *excluded,
+                      struct kv_row *out)
 {
     *out = *old;
     for (unsigned i = 0; i < r->op->set_count; i++) {
@@ -369,30 +366,25 @@ static bool filter_matches(enum kv_type type, const struct kv_filter *f, const s
         return false;
     int c = compare_datums(type, d, &f->value);
     switch (f->cmp) {
-    case KV_EQ:
-        return c == 0;
-    case KV_NE:
-        return c != 0;
-    case KV_LT:
-        return c < 0;
-    case KV_LE:
-        return c <= 0;
-    case KV_GT:
-        return c > 0;
-    case KV_GE:
-        return c >= 0;
+    case KV_EQ: return c == 0;
+    case KV_NE: return c != 0;
+    case KV_LT: return c < 0;
+    case KV_LE: return c <= 0;
+    case KV_GT: return c > 0;
+    case KV_GE: return c >= 0;
     case KV_IS_NULL:
-    case KV_IS_NOT_NULL:
-        break;
+    case KV_IS_NOT_NULL: break;
     }
     return false;
 }
 
-bool kv__filters_match(enum kv_table t, const struct kv_filter *filters, unsigned count, const struct kv_row *row)
+bool kv__filters_match(enum kv_table t, const struct kv_filter *filters, unsigned count,
+                       const struct kv_row *row)
 {
     const struct kv_table_def *def = kv_table_def(t);
     for (unsigned i = 0; i < count; i++)
-        if (!filter_matches(def->columns[filters[i].column].type, &filters[i], &row->col[filters[i].column]))
+        if (!filter_matches(def->columns[filters[i].column].type, &filters[i],
+                            &row->col[filters[i].column]))
             return false;
     return true;
 }

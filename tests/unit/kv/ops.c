@@ -62,7 +62,8 @@ static bytes take_word(struct words *w)
 static bytes text_value(struct arena *a, bytes word)
 {
     if (word.size > 1 && word.data[0] == '*') {
-        size_t n = (size_t)strtoul(arena_strdup(a, bytes_make(word.data + 1, word.size - 1)), NULL, 10);
+        size_t n =
+            (size_t)strtoul(arena_strdup(a, bytes_make(word.data + 1, word.size - 1)), NULL, 10);
         uint8_t *p = arena_alloc(a, n + 1);
         memset(p, 'x', n);
         return bytes_make(p, n);
@@ -70,7 +71,8 @@ static bytes text_value(struct arena *a, bytes word)
     uint8_t *copy = arena_alloc(a, word.size + 1);
     size_t n = 0;
     for (size_t i = 0; i < word.size; i++) {
-        bool zero = word.data[i] == '%' && i + 2 < word.size + 0 && memcmp(word.data + i, "%00", 3) == 0;
+        bool zero =
+            word.data[i] == '%' && i + 2 < word.size + 0 && memcmp(word.data + i, "%00", 3) == 0;
         copy[n++] = zero ? 0 : word.data[i];
         i += zero ? 2 : 0;
     }
@@ -99,7 +101,8 @@ static unsigned column_of(const struct kv_table_def *def, bytes name)
 }
 
 /* NAME OP VALUE: the operator is the first of the given that occurs. */
-static bytes split_operator(bytes word, const char *const *ops, unsigned count, unsigned *op, bytes *value)
+static bytes split_operator(bytes word, const char *const *ops, unsigned count, unsigned *op,
+                            bytes *value)
 {
     for (size_t i = 0; i < word.size; i++)
         for (unsigned o = 0; o < count; o++) {
@@ -114,11 +117,12 @@ static bytes split_operator(bytes word, const char *const *ops, unsigned count, 
     return word;
 }
 
-static void parse_sets(struct words *w, struct arena *a, const struct kv_table_def *def, struct kv_op *op)
+static void parse_sets(struct words *w, struct arena *a, const struct kv_table_def *def,
+                       struct kv_op *op)
 {
     static const char *const ops[] = {"=@", "+=", ">=", "<=", "="};
-    static const enum kv_set_kind kinds[] = {KV_SET_EXCLUDED, KV_SET_ADD, KV_SET_GREATEST, KV_SET_LEAST,
-                                             KV_SET_VALUE};
+    static const enum kv_set_kind kinds[] = {KV_SET_EXCLUDED, KV_SET_ADD, KV_SET_GREATEST,
+                                             KV_SET_LEAST, KV_SET_VALUE};
     struct kv_set *sets = ARENA_ARRAY(a, struct kv_set, LIMIT_COLUMNS);
     while (more(w) && !at_mark(w, ":")) {
         unsigned o = 0;
@@ -134,7 +138,8 @@ static void parse_sets(struct words *w, struct arena *a, const struct kv_table_d
     op->sets = sets;
 }
 
-static void parse_filters(struct words *w, struct arena *a, const struct kv_table_def *def, struct kv_op *op)
+static void parse_filters(struct words *w, struct arena *a, const struct kv_table_def *def,
+                          struct kv_op *op)
 {
     static const char *const ops[] = {"!=", "=", "<", ">", "~"};
     static const enum kv_cmp cmps[] = {KV_NE, KV_EQ, KV_LT, KV_GT, KV_IS_NULL};
@@ -151,7 +156,8 @@ static void parse_filters(struct words *w, struct arena *a, const struct kv_tabl
     op->filters = filters;
 }
 
-static void parse_insert(struct words *w, struct arena *a, const struct kv_table_def *def, struct kv_op *op)
+static void parse_insert(struct words *w, struct arena *a, const struct kv_table_def *def,
+                         struct kv_op *op)
 {
     static const char *const ops[] = {"="};
     unsigned *columns = ARENA_ARRAY(a, unsigned, LIMIT_COLUMNS);
@@ -185,7 +191,8 @@ static void parse_insert(struct words *w, struct arena *a, const struct kv_table
     parse_sets(w, a, def, op);
 }
 
-static void parse_keys(struct words *w, struct arena *a, const struct kv_table_def *def, struct kv_op *op)
+static void parse_keys(struct words *w, struct arena *a, const struct kv_table_def *def,
+                       struct kv_op *op)
 {
     struct kv_datum *keys = ARENA_ARRAY(a, struct kv_datum, WORDS_MAX);
     unsigned count = 0;
@@ -200,7 +207,8 @@ static void parse_keys(struct words *w, struct arena *a, const struct kv_table_d
 static bytes range_key(struct arena *a, const struct kv_op *op, int64_t pid, bytes word)
 {
     struct kv_datum d = kv_text(word);
-    return op->table == KV_META ? kv_key_meta(a, op->ns, pid, word) : kv_key_prefix(a, op->ns, op->table, &d, 1);
+    return op->table == KV_META ? kv_key_meta(a, op->ns, pid, word)
+                                : kv_key_prefix(a, op->ns, op->table, &d, 1);
 }
 
 static int64_t take_number(struct words *w, struct arena *a)
@@ -261,11 +269,13 @@ void parse_op(struct shard *s, struct arena *a, const char *text, struct kv_op *
 {
     struct words w;
     split_words(arena_strdup(a, bytes_str(text)), &w);
-    *op = (struct kv_op){.table = KV_META, .ns = s->ns, .now = s->now, .seed = s->seed++, .want_rows = true};
+    *op = (struct kv_op){
+        .table = KV_META, .ns = s->ns, .now = s->now, .seed = s->seed++, .want_rows = true};
     parse_verb(take_word(&w), op);
     if (op->kind == KV_OP_BOOTSTRAP)
         return;
-    if (op->kind == KV_OP_MOVE || op->kind == KV_OP_LINK || op->kind == KV_OP_MAKE_PATH || op->kind == KV_OP_DETACH) {
+    if (op->kind == KV_OP_MOVE || op->kind == KV_OP_LINK || op->kind == KV_OP_MAKE_PATH ||
+        op->kind == KV_OP_DETACH) {
         parse_paths(&w, a, op);
         if (skip_mark(&w, ":"))
             parse_filters(&w, a, kv_table_def(KV_META), op);
@@ -366,14 +376,16 @@ static void cold_close(struct kv_store *s)
     free(s);
 }
 
-static status cold_get(struct kv_store *s, bytes key, enum kv_tier tier, struct arena *a, bytes *out)
+static status cold_get(struct kv_store *s, bytes key, enum kv_tier tier, struct arena *a,
+                       bytes *out)
 {
     if (is_cold((struct cold_store *)s, tier == KV_TIER_CACHE))
         return ST_COLD;
     return kv_store_get(inner_of(s), key, tier, a, out);
 }
 
-static struct kv_store_iter *cold_iter_new(struct kv_store *s, bytes lower, bytes upper, enum kv_tier tier)
+static struct kv_store_iter *cold_iter_new(struct kv_store *s, bytes lower, bytes upper,
+                                           enum kv_tier tier)
 {
     struct cold_iter *it = calloc(1, sizeof *it);
     assert_non_null(it);
@@ -558,12 +570,14 @@ void format_row(char *out, size_t size, const struct kv_row *row, const char *co
     }
 }
 
-static const char *get_through(struct kv_txn *t, struct arena *a, struct shard *s, const char *key, const char *columns)
+static const char *get_through(struct kv_txn *t, struct arena *a, struct shard *s, const char *key,
+                               const char *columns)
 {
     struct kv_op op;
     struct kv_row row;
     parse_op(s, a, arena_printf(a, "lock %s", key), &op);
-    status st = kv__get_row(t, a, kv_key_prefix(a, op.ns, op.table, op.keys, kv_table_def(op.table)->key_count), &row);
+    status st = kv__get_row(
+        t, a, kv_key_prefix(a, op.ns, op.table, op.keys, kv_table_def(op.table)->key_count), &row);
     if (st == ST_NOT_FOUND)
         return "none";
     assert_int_equal(st, ST_OK);
@@ -609,7 +623,8 @@ const char *all(struct shard *s, const char *table, const char *columns)
     const struct kv_table_def *def = kv_table_by_name(bytes_str(table));
     arena_init(&a, 4096);
     bytes lower = kv_key_prefix(&a, s->ns, def->table, NULL, 0);
-    struct kv_txn_scan *scan = kv_txn_scan_open(latest(s, &a), lower, kv_key_after_prefix(&a, lower), false);
+    struct kv_txn_scan *scan =
+        kv_txn_scan_open(latest(s, &a), lower, kv_key_after_prefix(&a, lower), false);
     s->text[0] = 0;
     while ((st = kv_txn_scan_next(scan, &key, &cell)) == ST_OK) {
         struct kv_row row;
@@ -686,7 +701,8 @@ void deliver(struct shard *s, unsigned count, bool ack)
     kv_state_queue_each(s->state, s->delivered, take_record, &b);
     if (b.count > 0) {
         s->delivered = b.records[b.count - 1].ts;
-        kv_command_items(&out, KV_ITEMS_QUOTA | KV_ITEMS_INDEX, 1, b.records, b.count, (struct kv_origin){0});
+        kv_command_items(&out, KV_ITEMS_QUOTA | KV_ITEMS_INDEX, 1, b.records, b.count,
+                         (struct kv_origin){0});
         EXPECT("00000", apply_bytes(s, bytes_make(out.data, out.size)));
         if (ack) {
             obuf_reset(&out);
@@ -706,7 +722,8 @@ void session_begin(struct session *t, struct shard *s)
     t->shard = s;
     arena_init(&t->arena, 4096);
     t->snapshot = kv_state_applied_ts(s->state);
-    struct kv_view view = {.state = s->state, .at = t->snapshot, .tier = KV_TIER_ANY, .arena = &t->arena};
+    struct kv_view view = {
+        .state = s->state, .at = t->snapshot, .tier = KV_TIER_ANY, .arena = &t->arena};
     t->txn = kv_txn_new(&t->arena, &view);
 }
 
@@ -728,8 +745,8 @@ static bool add_name(void *arg, const struct kv_row *row)
 {
     struct shard *s = arg;
     size_t n = strlen(s->text);
-    snprintf(s->text + n, sizeof s->text - n, "%s%.*s", n > 0 ? " " : "", (int)row->col[META_NAME].b.size,
-             (const char *)row->col[META_NAME].b.data);
+    snprintf(s->text + n, sizeof s->text - n, "%s%.*s", n > 0 ? " " : "",
+             (int)row->col[META_NAME].b.size, (const char *)row->col[META_NAME].b.data);
     return true;
 }
 
@@ -737,13 +754,19 @@ const char *session_list(struct session *t, int64_t pid, bool backwards)
 {
     struct kv_datum d = kv_int(pid);
     bytes lower = kv_key_prefix(&t->arena, t->shard->ns, KV_META, &d, 1);
-    struct kv_read r = {.kind = KV_READ_RANGE, .table = KV_META, .ns = t->shard->ns, .lower = lower,
-                        .upper = kv_key_after_prefix(&t->arena, lower), .backwards = backwards, .limit = -1};
+    struct kv_read r = {.kind = KV_READ_RANGE,
+                        .table = KV_META,
+                        .ns = t->shard->ns,
+                        .lower = lower,
+                        .upper = kv_key_after_prefix(&t->arena, lower),
+                        .backwards = backwards,
+                        .limit = -1};
     struct kv_read_pos pos = {0};
     struct err err;
     status st;
     t->shard->text[0] = 0;
-    while ((st = kv_read_page(t->txn, &r, &pos, &t->arena, 3, 1u << 20, add_name, t->shard, &err)) == ST_OK)
+    while ((st = kv_read_page(t->txn, &r, &pos, &t->arena, 3, 1u << 20, add_name, t->shard,
+                              &err)) == ST_OK)
         ;
     assert_int_equal(st, ST_END);
     return t->shard->text;

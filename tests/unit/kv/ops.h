@@ -9,7 +9,8 @@
  *   mkpath PID PATH       detach PID NAME                 bootstrap
  *   SETS: col=v, col+=v, col>=v (greatest), col<=v (least), col=@col (excluded)
  *   FILTERS: col=v, col!=v, col<v, col>v, col~NULL (is null)
- *   values: numbers, letters for "char", text as it is, NULL, DEFAULT, *N (N bytes), %00 (a zero byte)
+ *   values: numbers, letters for "char", text as it is, NULL, DEFAULT, *N (N bytes), %00 (a zero
+ * byte)
  */
 #ifndef TEST_KV_OPS_H
 #define TEST_KV_OPS_H
@@ -21,18 +22,18 @@
 struct shard {
     struct kv_store *store;
     struct kv_state *state;
-    struct arena arena;      /* of the last command */
+    struct arena arena; /* of the last command */
     struct kv_applied last;
-    struct obuf command;     /* the last one, as bytes */
-    struct obuf log;         /* all of them: size(4), bytes */
+    struct obuf command; /* the last one, as bytes */
+    struct obuf log;     /* all of them: size(4), bytes */
     uint64_t index;
     hlc_ts ts;
-    int64_t now;             /* of operations */
+    int64_t now; /* of operations */
     uint64_t seed;
     uint32_t ns;
-    bool sweep;              /* every read of a command from the store is cold once; see apply_bytes */
-    unsigned colds;          /* how often that was */
-    hlc_ts delivered;        /* queue records taken so far */
+    bool sweep;       /* every read of a command from the store is cold once; see apply_bytes */
+    unsigned colds;   /* how often that was */
+    hlc_ts delivered; /* queue records taken so far */
     char text[1 << 16];
 };
 

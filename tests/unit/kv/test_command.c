@@ -151,7 +151,8 @@ static void item_batches_are_checked(void **state)
     obuf_reset(&out);
     kv_command_items(&out, KV_ITEMS_QUOTA, 1, twice, 2, (struct kv_origin){0});
     kv_command_stamp(out.data, s->ts + 5000);
-    assert_int_equal(apply_raw(s, bytes_make(out.data, out.size)), ST_CORRUPT); /* stamps must ascend */
+    assert_int_equal(apply_raw(s, bytes_make(out.data, out.size)),
+                     ST_CORRUPT); /* stamps must ascend */
     obuf_reset(&out);
     kv_command_items(&out, KV_ITEMS_QUOTA, 1, twice, 1, (struct kv_origin){0});
     EXPECT("00000", apply_bytes(s, bytes_make(out.data, out.size)));
@@ -207,12 +208,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        T(operations_survive_the_round_trip),
-        T(truncated_commands_are_refused),
-        T(item_batches_are_checked),
-        T(stamps_never_go_back),
-        T(header_carries_origin_and_stamp),
-        T(failed_command_moves_only_the_position),
+        T(operations_survive_the_round_trip), T(truncated_commands_are_refused),
+        T(item_batches_are_checked),          T(stamps_never_go_back),
+        T(header_carries_origin_and_stamp),   T(failed_command_moves_only_the_position),
     };
     rcu_thread_register();
     rcu_online();

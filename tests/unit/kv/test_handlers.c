@@ -57,7 +57,8 @@ static void mkdir_splits_entry_and_own_row(void **state)
     EXPECT("00000", run(s, "insert meta pid=0 name=d type=d id=17 uid=5"));
     EXPECT("17 d NULL NULL NULL NULL", returned(s, "id type mode uid num_children parent"));
     EXPECT("17 d NULL NULL NULL", get(s, "meta 0 d", "id type mode uid parent"));
-    EXPECT("17 d 493 5 0 0 2", get(s, "meta 17 _attr_", "id type mode uid num_children parent nlink"));
+    EXPECT("17 d 493 5 0 0 2",
+           get(s, "meta 17 _attr_", "id type mode uid num_children parent nlink"));
     EXPECT("1", get(s, "meta 0 _attr_", "num_children"));
 }
 
@@ -88,14 +89,15 @@ static void create_refuses_bad_names(void **state)
     assert_string_equal(s->last.err.column, "pid");
     EXPECT("23502", run(s, "insert meta pid=0"));
     assert_string_equal(s->last.err.column, "name");
-    assert_string_equal(s->last.err.message,
-                        "null value in column \"name\" of relation \"meta\" violates not-null constraint");
+    assert_string_equal(
+        s->last.err.message,
+        "null value in column \"name\" of relation \"meta\" violates not-null constraint");
 }
 
 static void create_refuses_bad_values(void **state)
 {
     struct shard *s = *state;
-    static const char *const with_default[] = {"id", "type", "mode", "uid", "gid", "size",
+    static const char *const with_default[] = {"id",    "type",  "mode",  "uid",   "gid",  "size",
                                                "nlink", "atime", "mtime", "ctime", "btime"};
     for (unsigned i = 0; i < ARRAY_LEN(with_default); i++) {
         char text[64];
@@ -116,15 +118,19 @@ static void create_refuses_bad_values(void **state)
     EXPECT("428C9", run(s, "insert meta pid=0 name=a num_children=1"));
     EXPECT("22003", run(s, "insert meta pid=0 name=a type=d id=0"));
     EXPECT("none", get(s, "meta 0 a", "id"));
-    EXPECT("00000", run(s, "insert meta pid=0 name=a mode=4095 attr=*65536 seq=DEFAULT class=NULL mtime=DEFAULT"));
+    EXPECT(
+        "00000",
+        run(s,
+            "insert meta pid=0 name=a mode=4095 attr=*65536 seq=DEFAULT class=NULL mtime=DEFAULT"));
 }
 
 static void create_needs_its_directory(void **state)
 {
     struct shard *s = *state;
     EXPECT("23503", run(s, "insert meta pid=17 name=a"));
-    assert_string_equal(s->last.err.message, "insert or update on table \"meta\" violates foreign key "
-                                             "constraint \"meta_pid_fkey\"");
+    assert_string_equal(s->last.err.message,
+                        "insert or update on table \"meta\" violates foreign key "
+                        "constraint \"meta_pid_fkey\"");
     assert_string_equal(s->last.err.detail, "Key (pid)=(17) is not present in table \"meta\".");
     assert_string_equal(s->last.err.constraint, "meta_pid_fkey");
     /* A file with links has a row (id, _attr_), but is no directory. */
@@ -138,7 +144,8 @@ static void existing_name_is_refused_as_postgresql_does(void **state)
     struct shard *s = *state;
     EXPECT("00000", run(s, "insert meta pid=0 name=a.txt"));
     EXPECT("23505", run(s, "insert meta pid=0 name=a.txt type=d"));
-    assert_string_equal(s->last.err.message, "duplicate key value violates unique constraint \"meta_pkey\"");
+    assert_string_equal(s->last.err.message,
+                        "duplicate key value violates unique constraint \"meta_pkey\"");
     assert_string_equal(s->last.err.detail, "Key (pid, name)=(0, a.txt) already exists.");
     assert_string_equal(s->last.err.schema, "public");
     assert_string_equal(s->last.err.table, "meta");
@@ -172,7 +179,8 @@ static void failed_row_undoes_the_statement(void **state)
     EXPECT("none", get(s, "meta 0 a", "id"));
     EXPECT("0", get(s, "meta 0 _attr_", "num_children"));
     EXPECT("00000", run(s, "insert meta pid=0 name=x"));
-    assert_int_equal(s->last.result.rows[0].col[META_ID].i, INT64_C(1) << 62); /* ids were not used up */
+    assert_int_equal(s->last.result.rows[0].col[META_ID].i, INT64_C(1)
+                                                                << 62); /* ids were not used up */
 }
 
 static void rows_see_the_rows_before_them(void **state)
@@ -187,7 +195,8 @@ static void operations_of_a_command_are_one_unit(void **state)
 {
     struct shard *s = *state;
     const char *bad[] = {"insert meta pid=0 name=a", "insert meta pid=0 name=a"};
-    const char *good[] = {"insert meta pid=0 name=d type=d id=17", "insert meta pid=17 name=a | 17 b", "delete meta 17 b"};
+    const char *good[] = {"insert meta pid=0 name=d type=d id=17",
+                          "insert meta pid=17 name=a | 17 b", "delete meta 17 b"};
     EXPECT("23505", run_all(s, bad, 2));
     assert_int_equal(s->last.failed_op, 1);
     EXPECT("none", get(s, "meta 0 a", "id"));
@@ -395,7 +404,8 @@ static void move_of_a_directory_updates_its_parent(void **state)
 static void move_never_makes_a_loop(void **state)
 {
     struct shard *s = *state;
-    EXPECT("00000", run(s, "insert meta pid=0 name=d type=d id=17 | 17 e d 18 | 18 f d 19 | 0 z d 20"));
+    EXPECT("00000",
+           run(s, "insert meta pid=0 name=d type=d id=17 | 17 e d 18 | 18 f d 19 | 0 z d 20"));
     EXPECT("MD001", run(s, "rename 0 d 17 x"));
     EXPECT("MD001", run(s, "move 0 d 19 x"));
     EXPECT("MD001", run(s, "replace 0 d 18 f"));
@@ -409,7 +419,9 @@ static void move_never_makes_a_loop(void **state)
 static void replace_follows_posix(void **state)
 {
     struct shard *s = *state;
-    EXPECT("00000", run(s, "insert meta pid=0 name=d type=d id=17 | 0 e d 18 | 0 a f 1 | 0 b f 2 | 18 x f 3"));
+    EXPECT(
+        "00000",
+        run(s, "insert meta pid=0 name=d type=d id=17 | 0 e d 18 | 0 a f 1 | 0 b f 2 | 18 x f 3"));
     EXPECT("42809", run(s, "replace 0 a 0 d"));
     EXPECT("42809", run(s, "replace 0 d 0 a"));
     EXPECT("2BP01", run(s, "replace 0 d 0 e"));
@@ -449,7 +461,8 @@ static void link_moves_attributes_to_the_own_row(void **state)
     assert_int_equal(s->last.result.scalar.i, 2);
     EXPECT("5 f NULL NULL", get(s, "meta 0 a", "id type size nlink"));
     EXPECT("5 f NULL NULL", get(s, "meta 0 b", "id type size nlink"));
-    EXPECT("5 f 9 3 2 NULL NULL", get(s, "meta 5 _attr_", "id type size uid nlink num_children parent"));
+    EXPECT("5 f 9 3 2 NULL NULL",
+           get(s, "meta 5 _attr_", "id type size uid nlink num_children parent"));
     EXPECT("00000", run(s, "update meta 0 b : size=10"));
     EXPECT("0 b 5 10 2", returned(s, "pid name id size nlink"));
     EXPECT("00000", run(s, "delete meta 0 a"));
@@ -497,7 +510,8 @@ static void make_path_makes_what_is_missing(void **state)
 static void detached_tree_is_out_of_reach(void **state)
 {
     struct shard *s = *state;
-    EXPECT("00000", run(s, "insert meta pid=0 name=d type=d id=17 | 17 e d 18 | 0 z d 20 | 0 f f 1"));
+    EXPECT("00000",
+           run(s, "insert meta pid=0 name=d type=d id=17 | 17 e d 18 | 0 z d 20 | 0 f f 1"));
     EXPECT("00000", run(s, "detach 0 d"));
     assert_int_equal(s->last.result.scalar.i, 17);
     EXPECT("none", get(s, "meta 0 d", "id"));
@@ -576,7 +590,8 @@ static void object_put_and_remove(void **state)
     EXPECT("00000", run(s, "insert object bucket=b key=k/1 size=5 etag=e"));
     EXPECT("23505", run(s, "insert object bucket=b key=k/1"));
     assert_string_equal(s->last.err.detail, "Key (bucket, key)=(b, k/1) already exists.");
-    EXPECT("00000", run(s, "insert object bucket=b key=k/1 size=6 etag=f : update size=@size etag=@etag"));
+    EXPECT("00000",
+           run(s, "insert object bucket=b key=k/1 size=6 etag=f : update size=@size etag=@etag"));
     EXPECT("b k/1 6 f NULL", all(s, "object", "bucket key size etag attr"));
     EXPECT("22003", run(s, "insert object bucket=b key=x size=-1"));
     EXPECT("22023", run(s, "insert object bucket= key=x"));
@@ -599,18 +614,24 @@ static void tables_of_the_server_are_read_only(void **state)
 static void quota_follows_inodes(void **state)
 {
     struct shard *s = *state;
-    EXPECT("00000", run(s, "insert meta pid=0 name=d type=d id=17 uid=1 size=0 | 17 a f 1 1 10 | 17 b f 2 2 20"));
+    EXPECT(
+        "00000",
+        run(s,
+            "insert meta pid=0 name=d type=d id=17 uid=1 size=0 | 17 a f 1 1 10 | 17 b f 2 2 20"));
     deliver(s, 100, true);
-    EXPECT("1 #DIR 1 | 1 #FILE 1 | 1 #SIZE 10 | 2 #FILE 1 | 2 #SIZE 20", all(s, "quota", "uid name value"));
+    EXPECT("1 #DIR 1 | 1 #FILE 1 | 1 #SIZE 10 | 2 #FILE 1 | 2 #SIZE 20",
+           all(s, "quota", "uid name value"));
     EXPECT("00000", run(s, "update meta 17 a : uid=2 size=15"));
     EXPECT("00000", run(s, "link 17 b 17 c"));
     EXPECT("00000", run(s, "update meta 17 c : size+=1"));
     EXPECT("00000", run(s, "update meta 0 d : uid=3"));
     deliver(s, 100, true);
-    EXPECT("1 #DIR 0 | 1 #FILE 0 | 1 #SIZE 0 | 2 #FILE 2 | 2 #SIZE 36 | 3 #DIR 1", all(s, "quota", "uid name value"));
+    EXPECT("1 #DIR 0 | 1 #FILE 0 | 1 #SIZE 0 | 2 #FILE 2 | 2 #SIZE 36 | 3 #DIR 1",
+           all(s, "quota", "uid name value"));
     EXPECT("00000", run(s, "delete meta 17 b 17 c 17 a 0 d"));
     deliver(s, 100, true);
-    EXPECT("1 #DIR 0 | 1 #FILE 0 | 1 #SIZE 0 | 2 #FILE 0 | 2 #SIZE 0 | 3 #DIR 0", all(s, "quota", "uid name value"));
+    EXPECT("1 #DIR 0 | 1 #FILE 0 | 1 #SIZE 0 | 2 #FILE 0 | 2 #SIZE 0 | 3 #DIR 0",
+           all(s, "quota", "uid name value"));
     assert_int_equal(kv_state_queue_length(s->state), 0);
 }
 

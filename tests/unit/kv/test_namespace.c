@@ -59,7 +59,8 @@ static int find_dir(const struct world *w, int64_t id)
 static int find_entry(const struct world *w, int64_t pid, const char *name)
 {
     for (int i = 0; i < w->entry_count; i++)
-        if (w->entries[i].inode >= 0 && w->entries[i].pid == pid && strcmp(w->entries[i].name, name) == 0)
+        if (w->entries[i].inode >= 0 && w->entries[i].pid == pid &&
+            strcmp(w->entries[i].name, name) == 0)
             return i;
     return -1;
 }
@@ -83,8 +84,8 @@ static void add_entry(struct world *w, int64_t pid, const char *name, int inode)
 static int add_inode(struct world *w, char type, int64_t id, int64_t parent)
 {
     assert_true(w->inode_count < INODES_MAX);
-    w->inodes[w->inode_count] =
-        (struct inode){.id = id, .type = type, .parent = parent, .live = true, .split = type == 'd', .links = 1};
+    w->inodes[w->inode_count] = (struct inode){
+        .id = id, .type = type, .parent = parent, .live = true, .split = type == 'd', .links = 1};
     return w->inode_count++;
 }
 
@@ -112,7 +113,8 @@ static bool is_above(const struct world *w, int64_t id, int64_t at)
     return at == id;
 }
 
-/* -- random statements: text, what the naive namespace answers, and its new state --------------- */
+/* -- random statements: text, what the naive namespace answers, and its new state ---------------
+ * */
 
 static const char *name_of(uint64_t n)
 {
@@ -136,14 +138,17 @@ static const char *random_create(struct world *w, char *text)
     int64_t pid = some_dir(w), id = w->next_id++;
     const char *name = name_of(draw(w, NAMES));
     char type = draw(w, 3) == 0 ? 'd' : 'f';
-    int64_t uid = (int64_t)draw(w, 3), size = type == 'd' ? 0 : (int64_t)draw(w, 100), fid = (int64_t)draw(w, 4);
+    int64_t uid = (int64_t)draw(w, 3), size = type == 'd' ? 0 : (int64_t)draw(w, 100),
+            fid = (int64_t)draw(w, 4);
     if (type == 'd' && draw(w, 10) == 0)
         id = some_dir(w);
     char fid_text[32] = "NULL";
     if (fid != 0)
         snprintf(fid_text, sizeof fid_text, "%" PRId64, fid);
-    snprintf(text, 256, "insert meta pid=%" PRId64 " name=%s type=%c id=%" PRId64 " uid=%" PRId64 " size=%" PRId64 " fid=%s",
-            pid, name, type, id, uid, size, fid_text);
+    snprintf(text, 256,
+             "insert meta pid=%" PRId64 " name=%s type=%c id=%" PRId64 " uid=%" PRId64
+             " size=%" PRId64 " fid=%s",
+             pid, name, type, id, uid, size, fid_text);
     if (find_dir(w, pid) < 0)
         return "23503";
     if (find_entry(w, pid, name) >= 0)
@@ -182,7 +187,8 @@ static const char *random_range(struct world *w, char *text)
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < w->entry_count; i++) {
             const struct entry *e = &w->entries[i];
-            if (e->inode < 0 || e->pid != pid || strcmp(e->name, "b") < 0 || strcmp(e->name, "e") >= 0)
+            if (e->inode < 0 || e->pid != pid || strcmp(e->name, "b") < 0 ||
+                strcmp(e->name, "e") >= 0)
                 continue;
             if (pass == 0 && w->inodes[e->inode].type == 'd')
                 return "2BP01";
@@ -198,7 +204,8 @@ static const char *random_update(struct world *w, char *text)
     const char *name = name_of(draw(w, NAMES));
     unsigned column = (unsigned)draw(w, 3);
     static const char *const columns[] = {"uid", "size", "fid"};
-    snprintf(text, 256, "update meta %" PRId64 " %s : %s=%" PRId64, pid, name, columns[column], value);
+    snprintf(text, 256, "update meta %" PRId64 " %s : %s=%" PRId64, pid, name, columns[column],
+             value);
     int e = find_entry(w, pid, name);
     if (e < 0)
         return "00000";
@@ -232,7 +239,8 @@ static const char *random_link(struct world *w, char *text)
 
 static const char *replace_entry(struct world *w, int e, int target)
 {
-    const struct inode *n = &w->inodes[w->entries[e].inode], *m = &w->inodes[w->entries[target].inode];
+    const struct inode *n = &w->inodes[w->entries[e].inode],
+                       *m = &w->inodes[w->entries[target].inode];
     if (n == m)
         return "same";
     if (n->type != m->type)
@@ -263,7 +271,8 @@ static const char *random_move(struct world *w, char *text)
     unsigned verb = (unsigned)draw(w, 4);
     int64_t pid = some_dir(w), new_pid = some_dir(w);
     const char *name = name_of(draw(w, NAMES)), *new_name = name_of(draw(w, NAMES));
-    snprintf(text, 256, "%s %" PRId64 " %s %" PRId64 " %s", verbs[verb], pid, name, new_pid, new_name);
+    snprintf(text, 256, "%s %" PRId64 " %s %" PRId64 " %s", verbs[verb], pid, name, new_pid,
+             new_name);
     int e = find_entry(w, pid, name);
     if (e < 0)
         return verb == 3 ? "00000" : "P0002";
@@ -299,21 +308,15 @@ static const char *random_statement(struct world *w, char *text)
     case 0:
     case 1:
     case 2:
-    case 3:
-        return random_create(w, text);
+    case 3: return random_create(w, text);
     case 4:
-    case 5:
-        return random_remove(w, text);
+    case 5: return random_remove(w, text);
     case 6:
     case 7:
-    case 8:
-        return random_move(w, text);
-    case 9:
-        return random_link(w, text);
-    case 10:
-        return draw(w, 3) == 0 ? random_range(w, text) : random_remove(w, text);
-    default:
-        return random_update(w, text);
+    case 8: return random_move(w, text);
+    case 9: return random_link(w, text);
+    case 10: return draw(w, 3) == 0 ? random_range(w, text) : random_remove(w, text);
+    default: return random_update(w, text);
     }
 }
 
@@ -342,8 +345,8 @@ static void attr_text(const struct world *w, const struct inode *n, char *text, 
         snprintf(parent, sizeof parent, "%" PRId64, n->parent);
     if (n->fid != 0)
         snprintf(fid, sizeof fid, "%" PRId64, n->fid);
-    snprintf(text, size, "%" PRId64 " %c %" PRId64 " %" PRId64 " %u %s %s %s", n->id, n->type, n->uid, n->size,
-             n->type == 'd' ? 2 : n->links, num, parent, fid);
+    snprintf(text, size, "%" PRId64 " %c %" PRId64 " %" PRId64 " %u %s %s %s", n->id, n->type,
+             n->uid, n->size, n->type == 'd' ? 2 : n->links, num, parent, fid);
 }
 
 /* All rows of meta as the naive namespace has them. */
@@ -367,7 +370,8 @@ static const char *world_text(const struct world *w)
         *l = (struct line){.pid = e->pid};
         snprintf(l->name, sizeof l->name, "%s", e->name);
         if (n->split)
-            snprintf(l->text, sizeof l->text, "%" PRId64 " %c NULL NULL NULL NULL NULL NULL", n->id, n->type);
+            snprintf(l->text, sizeof l->text, "%" PRId64 " %c NULL NULL NULL NULL NULL NULL", n->id,
+                     n->type);
         else
             attr_text(w, n, l->text, sizeof l->text);
     }
@@ -375,8 +379,8 @@ static const char *world_text(const struct world *w)
     size_t n = 0;
     out[0] = 0;
     for (int i = 0; i < count; i++)
-        n += (size_t)snprintf(out + n, sizeof out - n, "%s%" PRId64 " %s %s", i > 0 ? " | " : "", lines[i].pid,
-                              lines[i].name, lines[i].text);
+        n += (size_t)snprintf(out + n, sizeof out - n, "%s%" PRId64 " %s %s", i > 0 ? " | " : "",
+                              lines[i].pid, lines[i].name, lines[i].text);
     return out;
 }
 
@@ -404,8 +408,8 @@ static void check_aux(const struct world *w, struct shard *s)
         static const char *const names[] = {"#DIR", "#FILE", "#SIZE"};
         for (unsigned k = 0; k < 3; k++)
             if (values[k] != 0)
-                n += (size_t)snprintf(expected + n, sizeof expected - n, "%" PRId64 " %s %" PRId64 " | ", uid,
-                                      names[k], values[k]);
+                n += (size_t)snprintf(expected + n, sizeof expected - n,
+                                      "%" PRId64 " %s %" PRId64 " | ", uid, names[k], values[k]);
     }
     n = 0;
     char *quota = strdup(all(s, "quota", "uid name value"));
@@ -430,15 +434,16 @@ static void check_aux(const struct world *w, struct shard *s)
         struct line *l = &lines[count++];
         *l = (struct line){.pid = w->inodes[e->inode].fid * 100000 + e->pid};
         snprintf(l->name, sizeof l->name, "%s", e->name);
-        snprintf(l->text, sizeof l->text, "%" PRId64 " %" PRId64 " %s %" PRId64, w->inodes[e->inode].fid, e->pid,
-                 e->name, w->inodes[e->inode].id);
+        snprintf(l->text, sizeof l->text, "%" PRId64 " %" PRId64 " %s %" PRId64,
+                 w->inodes[e->inode].fid, e->pid, e->name, w->inodes[e->inode].id);
     }
     qsort(lines, (size_t)count, sizeof lines[0], compare_lines);
     static char index[TEXT];
     n = 0;
     index[0] = 0;
     for (int i = 0; i < count; i++)
-        n += (size_t)snprintf(index + n, sizeof index - n, "%s%s", i > 0 ? " | " : "", lines[i].text);
+        n += (size_t)snprintf(index + n, sizeof index - n, "%s%s", i > 0 ? " | " : "",
+                              lines[i].text);
     EXPECT(index, all(s, "secondary_index", "fid pid name id"));
 }
 
@@ -483,7 +488,8 @@ static void check_tree(struct shard *s)
             bool j_own = bytes_eq(rows[j].col[META_NAME].b, KV_ATTR_NAME);
             entries += !j_own && rows[j].col[META_PID].i == id;
             names += !j_own && rows[j].col[META_ID].i == id;
-            parent_there |= j_own && rows[j].col[META_ID].i == r->col[META_PID].i && rows[j].col[META_TYPE].i == 'd';
+            parent_there |= j_own && rows[j].col[META_ID].i == r->col[META_PID].i &&
+                            rows[j].col[META_TYPE].i == 'd';
             if (own && r->col[META_TYPE].i == 'd' && !j_own && rows[j].col[META_ID].i == id)
                 assert_int_equal(r->col[META_PARENT].i, rows[j].col[META_PID].i);
         }
@@ -542,8 +548,8 @@ static void history(uint64_t seed, unsigned steps, bool sweep)
         const char *got = run(&s, text);
         s.sweep = false;
         if (strcmp(expected, got) != 0)
-            fail_msg("seed %" PRIu64 " step %u: %s: expected %s, got %s (%s)", seed, i, text, expected, got,
-                     s.last.err.message);
+            fail_msg("seed %" PRIu64 " step %u: %s: expected %s, got %s (%s)", seed, i, text,
+                     expected, got, s.last.err.message);
         if (draw(&world, 8) == 0)
             shard_seal(&s, draw(&world, 2) == 0);
         if (draw(&world, 10) == 0)
@@ -602,7 +608,8 @@ static void transactions_match_the_naive_namespace(void **state)
             const char *expected = random_statement(&world, text);
             const char *got = session_run(&t, text);
             if (strcmp(expected, got) != 0)
-                fail_msg("transaction %u: %s: expected %s, got %s (%s)", i, text, expected, got, t.err.message);
+                fail_msg("transaction %u: %s: expected %s, got %s (%s)", i, text, expected, got,
+                         t.err.message);
             if (undo) {
                 uint64_t seed = world.seed;
                 kv_txn_rollback_to(t.txn, mark);
@@ -649,7 +656,8 @@ static void concurrent_transactions_leave_a_tree(void **state)
                 (void)run(&s, text);
                 continue;
             }
-            if (open[k] && s.ts - t[k].snapshot > (SHARD_RETENTION_COMMANDS - 1) << HLC_LOGICAL_BITS) {
+            if (open[k] && s.ts - t[k].snapshot > (SHARD_RETENTION_COMMANDS - 1)
+                                                      << HLC_LOGICAL_BITS) {
                 session_rollback(&t[k]); /* older than what memory keeps */
                 open[k] = false;
             }

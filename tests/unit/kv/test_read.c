@@ -15,8 +15,11 @@ static int setup(void **state)
     static struct shard shard;
     shard_open(&shard);
     *state = &shard;
-    EXPECT("00000", run(&shard, "insert meta pid=0 name=d type=d id=17 uid=1 size=0 | 17 a f 1 1 10 | 17 b f 2 2 20 | "
-                                "17 sub d 18 3 0 | 18 x f 3 1 5"));
+    EXPECT(
+        "00000",
+        run(&shard,
+            "insert meta pid=0 name=d type=d id=17 uid=1 size=0 | 17 a f 1 1 10 | 17 b f 2 2 20 | "
+            "17 sub d 18 3 0 | 18 x f 3 1 5"));
     EXPECT("00000", run(&shard, "insert meta pid=0 name=top id=9 size=100"));
     EXPECT("00000", run(&shard, "link 17 b 18 hard"));
     return 0;
@@ -45,15 +48,15 @@ static bool collect(void *arg, const struct kv_row *row)
     if (c->columns != NULL)
         format_row(c->s->text + c->n, sizeof c->s->text - c->n, row, c->columns);
     else
-        snprintf(c->s->text + c->n, sizeof c->s->text - c->n, "%lld %lld %lld", (long long)row->col[0].i,
-                 (long long)row->col[1].i, (long long)row->col[2].i);
+        snprintf(c->s->text + c->n, sizeof c->s->text - c->n, "%lld %lld %lld",
+                 (long long)row->col[0].i, (long long)row->col[1].i, (long long)row->col[2].i);
     c->n += strlen(c->s->text + c->n);
     return ++c->rows != c->stop_after;
 }
 
 /* All pages of R over T, MAX_ROWS each. */
-static const char *read_through(struct shard *s, struct kv_txn *t, struct arena *a, const struct kv_read *r,
-                                const char *columns, unsigned max_rows)
+static const char *read_through(struct shard *s, struct kv_txn *t, struct arena *a,
+                                const struct kv_read *r, const char *columns, unsigned max_rows)
 {
     struct collector c = {.s = s, .columns = columns};
     struct kv_read_pos pos = {0};
@@ -65,11 +68,13 @@ static const char *read_through(struct shard *s, struct kv_txn *t, struct arena 
     if (st != ST_END)
         snprintf(s->text, sizeof s->text, "%s", err.sqlstate);
     else
-        assert_int_equal(kv_read_page(t, r, &pos, a, max_rows, 1u << 20, collect, &c, &err), ST_END);
+        assert_int_equal(kv_read_page(t, r, &pos, a, max_rows, 1u << 20, collect, &c, &err),
+                         ST_END);
     return s->text;
 }
 
-static const char *read_all(struct shard *s, struct kv_read r, const char *columns, unsigned max_rows)
+static const char *read_all(struct shard *s, struct kv_read r, const char *columns,
+                            unsigned max_rows)
 {
     struct arena a;
     arena_init(&a, 4096);
@@ -96,9 +101,10 @@ static struct kv_read directory(struct shard *s, int64_t pid)
 static void points_come_in_their_order(void **state)
 {
     struct shard *s = *state;
-    const bytes points[] = {
-        kv_key_meta(&s->arena, 1, 17, BYTES_LIT("b")), kv_key_meta(&s->arena, 1, 17, BYTES_LIT("nobody")),
-        kv_key_meta(&s->arena, 1, 17, BYTES_LIT("a")), kv_key_meta(&s->arena, 1, 0, BYTES_LIT("top"))};
+    const bytes points[] = {kv_key_meta(&s->arena, 1, 17, BYTES_LIT("b")),
+                            kv_key_meta(&s->arena, 1, 17, BYTES_LIT("nobody")),
+                            kv_key_meta(&s->arena, 1, 17, BYTES_LIT("a")),
+                            kv_key_meta(&s->arena, 1, 0, BYTES_LIT("top"))};
     struct kv_read r = {.kind = KV_READ_POINTS, .points = points, .point_count = 4};
     EXPECT("b 2 | a 1 | top 9", read_all(s, r, "name id", 1));
     EXPECT("b 2 | a 1 | top 9", read_all(s, r, "name id", 100));
@@ -182,7 +188,8 @@ static void resolve_walks_a_path(void **state)
     struct shard *s = *state;
     EXPECT("17 a 1 10", read_all(s, path("/d/a"), "pid name id size", 9));
     EXPECT("18 x 3", read_all(s, path("d//./sub/../sub/x"), "pid name id", 9));
-    EXPECT("17 sub 18 d 3 2 17", read_all(s, path("/d/sub/"), "pid name id type uid num_children parent", 9));
+    EXPECT("17 sub 18 d 3 2 17",
+           read_all(s, path("/d/sub/"), "pid name id type uid num_children parent", 9));
     EXPECT("17 b 2 20 2", read_all(s, path("/d/b"), "pid name id size nlink", 9));
     EXPECT("0 _attr_ 0", read_all(s, path("/"), "pid name id", 9));
     EXPECT("0 _attr_ 0", read_all(s, path("/.."), "pid name id", 9));
@@ -257,23 +264,29 @@ static void expired_rows_are_left_out(void **state)
     EXPECT("1 0 0", read_all(s, r, NULL, 9));
 }
 
-/* Every cold read of every kind of page: the read goes on at another tier, nothing lost or twice. */
+/* Every cold read of every kind of page: the read goes on at another tier, nothing lost or twice.
+ * */
 static void cold_pages_go_on(void **state)
 {
     struct shard *s = *state;
-    struct kv_read reads[] = {directory(s, 17), directory(s, 17), path("/d/sub/hard"),
+    struct kv_read reads[] = {directory(s, 17),
+                              directory(s, 17),
+                              path("/d/sub/hard"),
                               {.kind = KV_READ_LIST_ATTR, .pid = 17, .limit = -1},
                               {.kind = KV_READ_USAGE, .path = BYTES_LIT("/"), .limit = -1}};
-    const char *expected[] = {"_attr_ | a | b | sub", "sub | b | a | _attr_", "hard", "a | b | sub", "5 2 155"};
+    const char *expected[] = {"_attr_ | a | b | sub", "sub | b | a | _attr_", "hard", "a | b | sub",
+                              "5 2 155"};
     reads[1].backwards = true;
     shard_seal(s, true);
     for (unsigned k = 0; k < ARRAY_LEN(reads); k++) {
         for (unsigned n = 1;; n++) {
             struct arena a;
             arena_init(&a, 4096);
-            struct kv_view view = {.state = s->state, .at = HLC_MAX, .tier = KV_TIER_CACHE, .arena = &a};
+            struct kv_view view = {
+                .state = s->state, .at = HLC_MAX, .tier = KV_TIER_CACHE, .arena = &a};
             struct kv_txn *t = kv_txn_new(&a, &view);
-            struct collector c = {.s = s, .columns = reads[k].kind == KV_READ_USAGE ? NULL : "name"};
+            struct collector c = {.s = s,
+                                  .columns = reads[k].kind == KV_READ_USAGE ? NULL : "name"};
             struct kv_read_pos pos = {0};
             struct err err;
             status st;
@@ -282,7 +295,8 @@ static void cold_pages_go_on(void **state)
             reads[k].table = KV_META;
             s->text[0] = 0;
             shard_cold_after(s, n);
-            while ((st = kv_read_page(t, &reads[k], &pos, &a, 2, 1u << 20, collect, &c, &err)) != ST_END) {
+            while ((st = kv_read_page(t, &reads[k], &pos, &a, 2, 1u << 20, collect, &c, &err)) !=
+                   ST_END) {
                 assert_true(st == ST_OK || st == ST_COLD);
                 kv_txn_view(t)->tier = st == ST_COLD ? KV_TIER_ANY : KV_TIER_CACHE;
                 colds += st == ST_COLD;
@@ -302,15 +316,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        T(points_come_in_their_order),
-        T(ranges_page_both_ways),
-        T(filters_and_counts),
-        T(callback_ends_a_page),
-        T(resolve_walks_a_path),
-        T(list_attr_adds_attributes),
-        T(usage_counts_what_is_below),
-        T(expired_rows_are_left_out),
-        T(cold_pages_go_on),
+        T(points_come_in_their_order), T(ranges_page_both_ways),     T(filters_and_counts),
+        T(callback_ends_a_page),       T(resolve_walks_a_path),      T(list_attr_adds_attributes),
+        T(usage_counts_what_is_below), T(expired_rows_are_left_out), T(cold_pages_go_on),
     };
     rcu_thread_register();
     rcu_online();

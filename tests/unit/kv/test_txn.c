@@ -14,7 +14,8 @@ static int setup(void **state)
     static struct shard shard;
     shard_open(&shard);
     *state = &shard;
-    EXPECT("00000", run(&shard, "insert meta pid=0 name=d type=d id=17 | 0 e d 18 | 17 a f 1 | 17 b f 2"));
+    EXPECT("00000",
+           run(&shard, "insert meta pid=0 name=d type=d id=17 | 0 e d 18 | 17 a f 1 | 17 b f 2"));
     return 0;
 }
 
@@ -287,7 +288,8 @@ static void new_directory_keeps_the_entries_of_its_transaction(void **state)
     struct shard *s = *state;
     struct session t;
     session_begin(&t, s);
-    EXPECT("00000", session_run(&t, "insert meta pid=17 name=n type=d id=30 | 30 x f 31 | 30 y f 32"));
+    EXPECT("00000",
+           session_run(&t, "insert meta pid=17 name=n type=d id=30 | 30 x f 31 | 30 y f 32"));
     EXPECT("00000", session_run(&t, "update meta 17 n : mode=448"));
     EXPECT("00000", session_run(&t, "delete meta 30 y"));
     EXPECT("00000", session_commit(&t));
