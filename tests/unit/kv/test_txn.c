@@ -141,6 +141,29 @@ static void removed_directory_conflicts_with_create(void **state)
     EXPECT("1", get(s, "meta 18 _attr_", "num_children"));
 }
 
+static void directory_emptied_and_removed_in_one_transaction(void **state)
+{
+    struct shard *s = *state;
+    struct session t;
+    session_begin(&t, s);
+    EXPECT("00000", session_run(&t, "delete meta 17 a 17 b 0 d"));
+    EXPECT("00000", session_commit(&t));
+    EXPECT("none", get(s, "meta 17 _attr_", "id"));
+    EXPECT("1", get(s, "meta 0 _attr_", "num_children"));
+}
+
+static void what_is_born_and_dies_inside_leaves_no_tombstone(void **state)
+{
+    struct shard *s = *state;
+    struct kv_state_stats before, after;
+    const char *both[] = {"insert kv key=a value=1", "delete kv a"};
+    shard_seal(s, true);
+    kv_state_stats(s->state, &before);
+    EXPECT("00000", run_all(s, both, 2));
+    kv_state_stats(s->state, &after);
+    assert_int_equal(after.entries, before.entries);
+}
+
 static void detached_directory_conflicts_with_create(void **state)
 {
     struct shard *s = *state;
@@ -350,6 +373,8 @@ int main(void)
         T(write_skew_is_permitted),
         T(creates_in_one_directory_do_not_conflict),
         T(removed_directory_conflicts_with_create),
+        T(directory_emptied_and_removed_in_one_transaction),
+        T(what_is_born_and_dies_inside_leaves_no_tombstone),
         T(detached_directory_conflicts_with_create),
         T(two_moves_cannot_make_a_loop_together),
         T(locked_rows_conflict),
