@@ -92,6 +92,11 @@ status kv_store_flush(struct kv_store *s)
     return s->ops->flush(s);
 }
 
+status kv_store_room(struct kv_store *s, uint64_t size)
+{
+    return s->ops->room(s, size);
+}
+
 void kv_store_compact(struct kv_store *s, bytes lower, bytes upper)
 {
     s->ops->compact(s, lower, upper);

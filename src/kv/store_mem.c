@@ -412,6 +412,13 @@ static status mem_flush(struct kv_store *base)
     return ST_OK;
 }
 
+static status mem_room(struct kv_store *base, uint64_t size)
+{
+    UNUSED(base);
+    UNUSED(size);
+    return ST_OK;
+}
+
 static void mem_compact(struct kv_store *base, bytes lower, bytes upper)
 {
     UNUSED(base);
@@ -435,6 +442,7 @@ static const struct kv_store_ops mem_ops = {
     .batch_new = mem_batch_new,
     .write = mem_write,
     .flush = mem_flush,
+    .room = mem_room,
     .compact = mem_compact,
     .stats = mem_stats,
 };

@@ -24,13 +24,16 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 
 #define BLOCK_BYTES 4096u
 #define BLOOM_BITS 10.0
 #define TIERS 3
+#define ROOM_BYTES_MIN (8u << 20) /* for compactions beside the flush */
 
 struct rocks_store {
     struct kv_store base;
+    char *dir;
     rocksdb_t *db;
     rocksdb_options_t *options;
     rocksdb_cache_t *cache;
@@ -334,6 +337,19 @@ static status rocks_flush(struct kv_store *base)
     return latch(s, error_take(error, "flush"));
 }
 
+static status rocks_room(struct kv_store *base, uint64_t size)
+{
+    struct rocks_store *s = (struct rocks_store *)base;
+    struct statvfs fs;
+
+    if (fault_point("store.rocks.room"))
+        return ST_DISK_FULL;
+    if (statvfs(s->dir, &fs) != 0)
+        return ST_OK;
+    uint64_t available = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return available < 2 * size + ROOM_BYTES_MIN ? ST_DISK_FULL : ST_OK;
+}
+
 static void rocks_compact(struct kv_store *base, bytes lower, bytes upper)
 {
     struct rocks_store *s = (struct rocks_store *)base;
@@ -393,6 +409,7 @@ static void rocks_close(struct kv_store *base)
     rocksdb_compactoptions_destroy(s->compact_options);
     rocksdb_options_destroy(s->options);
     rocksdb_cache_destroy(s->cache);
+    free(s->dir);
     free(s);
 }
 
@@ -403,6 +420,7 @@ static const struct kv_store_ops rocks_ops = {
     .batch_new = rocks_batch_new,
     .write = rocks_write,
     .flush = rocks_flush,
+    .room = rocks_room,
     .compact = rocks_compact,
     .stats = rocks_stats,
 };
@@ -494,6 +512,8 @@ status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, st
 
     ASSERT(s != NULL);
     s->base.ops = &rocks_ops;
+    s->dir = strdup(dir);
+    ASSERT(s->dir != NULL);
     s->cache = rocksdb_cache_create_lru(o->block_cache_bytes);
     s->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_disable_WAL(s->write_options, 1); /* S1 */
