@@ -87,7 +87,7 @@ static status call_flush(struct cl_client *c, struct cl_call *call, const struct
                          emit_fn *emit, void *arg)
 {
     UNUSED(args);
-    ST_TRY(cl_shard_admit(c->node->shards[CL_META], &call->err));
+    ST_TRY(cl_shard_serving(c->node->shards[CL_META], &call->err));
     struct admin *m = admin_new(c, call, emit, arg);
     m->wait.done = flush_done;
     cl__flush_wait(c->node, &m->wait);
@@ -150,7 +150,7 @@ static status call_state_hash(struct cl_client *c, struct cl_call *call,
                               const struct kv_datum *args, emit_fn *emit, void *arg)
 {
     UNUSED(args);
-    ST_TRY(cl_shard_admit(c->node->shards[CL_META], &call->err));
+    ST_TRY(cl_shard_serving(c->node->shards[CL_META], &call->err));
     struct admin *m = admin_new(c, call, emit, arg);
     m->timer = loop_timer_new(c->reactor->loop, start_later, m);
     loop_timer_start(m->timer, 0);
@@ -252,7 +252,7 @@ static void check_poll(void *arg)
 static status start_polling(struct cl_client *c, struct cl_call *call, emit_fn *emit, void *arg,
                             void (*poll)(void *))
 {
-    ST_TRY(cl_shard_admit(c->node->shards[CL_META], &call->err));
+    ST_TRY(cl_shard_serving(c->node->shards[CL_META], &call->err));
     atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
     struct admin *m = admin_new(c, call, emit, arg);
     m->timer = loop_timer_new(c->reactor->loop, poll, m);

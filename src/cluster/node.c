@@ -47,6 +47,9 @@ static void on_turn(void *arg)
         cl_shard_propose_waiting(n->shards[i]);
     cl__stream_submit(n);
     bool more = false;
+    size_t memory = cl__memtable_bytes(n);
+    if (memory > n->options.memtables_budget / 2)
+        cl__flush_pressure(n);
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
         cl_shard_flush_poll(s);
@@ -55,7 +58,7 @@ static void on_turn(void *arg)
             more = true;
         }
         more |= s->waiting_count > 0 && cl__stream_open(n) && n->stream.refused == ST_OK &&
-                cl__memtable_bytes(n) <= n->options.memtables_budget;
+                memory <= n->options.memtables_budget;
     }
     cl__node_progress(n);
     if (more)

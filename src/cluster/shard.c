@@ -90,9 +90,9 @@ bool cl_shard_idle(const struct cl_shard *s)
     return s->waiting_count == 0 && s->inflight_count == 0;
 }
 
-status cl_shard_admit(struct cl_shard *s, struct err *err)
+status cl_shard_serving(const struct cl_shard *s, struct err *err)
 {
-    struct cl_node *n = s->node;
+    const struct cl_node *n = s->node;
     if (n->phase >= CL_NODE_STOPPING)
         return err_set(err, ST_SHUTDOWN, "the server is stopping");
     if (n->failed != ST_OK)
@@ -106,6 +106,13 @@ status cl_shard_admit(struct cl_shard *s, struct err *err)
     if (n->phase != CL_NODE_SERVING)
         return err_set(err, ST_NOT_LEADER, "shard %llu is still recovering",
                        (unsigned long long)s->id);
+    return ST_OK;
+}
+
+status cl_shard_admit(struct cl_shard *s, struct err *err)
+{
+    struct cl_node *n = s->node;
+    ST_TRY(cl_shard_serving(s, err));
     if (n->store_full || n->stream.refused == ST_DISK_FULL) {
         n->counters.full_refused++;
         err_set(err, ST_DISK_FULL, "the disk is full");

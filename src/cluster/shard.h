@@ -28,7 +28,7 @@ struct cl_flush_job {
     struct pool_job job;
     struct cl_shard *shard;
     struct kv_flush *flush;
-    uint64_t started_us;
+    uint64_t started_us, bytes;
     status result;
 };
 struct cl_prefetch_job {
@@ -79,8 +79,10 @@ void cl_shard_close(struct cl_shard *s); /* NULL is fine */
 /* The shard that holds T; NULL if no shard does. */
 struct cl_shard *cl_shard_of(struct cl_node *n, enum kv_table t);
 
-/* May a command of a client be started now? ST_SHUTDOWN, ST_NO_MEMORY, ST_DISK_FULL, ST_CORRUPT or
- * ST_IO (fenced), ST_NOT_LEADER; ERR says it. */
+/* Is the shard there for clients? ST_SHUTDOWN, ST_CORRUPT or ST_IO (fenced, or the log is lost),
+ * ST_NOT_LEADER; ERR says it. */
+NODISCARD status cl_shard_serving(const struct cl_shard *s, struct err *err);
+/* The same, and has it room for a command? ST_NO_MEMORY, ST_DISK_FULL. */
 NODISCARD status cl_shard_admit(struct cl_shard *s, struct err *err);
 void cl_shard_propose(struct cl_shard *s, struct cl_proposal *p);
 /* End of a turn: proposes what waits, as far as the log takes it. */
@@ -112,6 +114,8 @@ bool cl_shard_seal(struct cl_shard *s);
 void cl__flush_maintain(struct cl_node *n);
 /* Calls waiters whose condition has come true, or who would wait for ever. */
 void cl__flush_check_waits(struct cl_node *n);
+/* Too much is in memory: seals the shard that has most, unless its seal is waiting already. */
+void cl__flush_pressure(struct cl_node *n);
 size_t cl__memtable_bytes(const struct cl_node *n);
 /* Seals everything and calls W's done when all that is applied now is persisted. */
 void cl__flush_wait(struct cl_node *n, struct cl_flush_wait *w);

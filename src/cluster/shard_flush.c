@@ -36,7 +36,10 @@ size_t cl__memtable_bytes(const struct cl_node *n)
 static void flush_run(struct pool_job *job)
 {
     struct cl_flush_job *j = CONTAINER_OF(job, struct cl_flush_job, job);
-    j->result = fault_point("shard.flush") ? ST_IO : kv_flush_run(j->flush);
+    struct cl_node *n = j->shard->node;
+    j->result = fault_point("shard.flush") ? ST_IO : kv_store_room(n->store, j->bytes);
+    if (j->result == ST_OK)
+        j->result = kv_flush_run(j->flush);
 }
 
 static void cut_log(struct cl_shard *s)
@@ -115,6 +118,7 @@ static void flush_start(struct cl_shard *s, hlc_ts log_time)
     j->job.run = flush_run;
     j->job.done = flush_done;
     j->started_us = env_mono_us(s->node->env);
+    j->bytes = kv_state_memory(s->state);
     s->flushing = true;
     if (cl__job_start(s->node, &j->job) != ST_OK) {
         s->flushing = false;
@@ -180,11 +184,12 @@ static void tick(struct cl_shard *s)
     cl_shard_propose(s, &s->tick);
 }
 
-/* A sealed generation waits for log time, and nothing else moves it. */
+/* A sealed generation waits for log time, and nothing else moves it: no command is under way, and
+ * those that wait may be waiting for the memory that this flush frees. */
 static void move_log_time(struct cl_shard *s, hlc_ts wall)
 {
     hlc_ts due = kv_state_flush_due(s->state);
-    if (due != 0 && kv_state_applied_ts(s->state) < due && wall >= due && cl_shard_idle(s))
+    if (due != 0 && kv_state_applied_ts(s->state) < due && wall >= due && s->inflight_count == 0)
         tick(s);
 }
 
@@ -194,7 +199,7 @@ static void seal_old(struct cl_shard *s, uint64_t now_us)
         (void)cl_shard_seal(s);
 }
 
-static void seal_largest(struct cl_node *n)
+void cl__flush_pressure(struct cl_node *n)
 {
     struct cl_shard *largest = NULL;
     size_t most = 0;
@@ -235,7 +240,7 @@ void cl__flush_maintain(struct cl_node *n)
         move_log_time(n->shards[i], hlc_from_us(unix_us));
     }
     if (cl__memtable_bytes(n) > n->options.memtables_budget / 2)
-        seal_largest(n);
+        cl__flush_pressure(n);
     if (!n->options.log.keep_all)
         seal_pinning(n);
     cl__flush_check_waits(n);

@@ -15,6 +15,7 @@
 /* -- environment -------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t clock_offset_us;
+static _Atomic bool disk_full;
 static struct env_ops test_ops;
 static struct env test_env;
 
@@ -37,6 +38,16 @@ static status test_lock(struct env *e, const char *path)
     return ST_OK;
 }
 
+static status test_zero_fill(struct env *e, struct env_file *f, uint64_t size)
+{
+    return atomic_load(&disk_full) ? ST_DISK_FULL : env_os()->ops->zero_fill(e, f, size);
+}
+
+void fx_disk_full(bool full)
+{
+    atomic_store(&disk_full, full);
+}
+
 struct env *fx_env(void)
 {
     if (test_env.ops == NULL) {
@@ -44,6 +55,7 @@ struct env *fx_env(void)
         test_ops.unix_us = test_unix_us;
         test_ops.mono_us = test_mono_us;
         test_ops.lock = test_lock;
+        test_ops.zero_fill = test_zero_fill;
         test_env.ops = &test_ops;
     }
     return &test_env;

@@ -23,6 +23,7 @@ struct fixture {
 struct env *fx_env(void);
 void fx_clock_advance(uint64_t us); /* both clocks, from now on */
 void fx_clock_reset(void);
+void fx_disk_full(bool full); /* no new log segments */
 
 void fx_init(struct fixture *f); /* makes the directory; nothing is open */
 void fx_fini(struct fixture *f); /* closes what is open, removes the directory */
