@@ -1,0 +1,149 @@
+/*
+ * planner/relations/catalog.c — the entries of planner/catalog.h.
+ *
+ * A query is prepared once (parse thread), and run any number of times: a snapshot on reactor 0 of
+ * what only reactor 0 may read, then the evaluation on a pool thread.
+ */
+#include "planner/relations/relations.h"
+
+#include <stdlib.h>
+
+status pl_catalog_prepare(struct cl_node *node, bytes text, const uint32_t *types,
+                          unsigned type_count, struct arena *a, struct catalog_query **out,
+                          struct catalog_shape *shape, struct err *err)
+{
+    UNUSED(node);
+    UNUSED(a);
+    struct catalog_query *q = calloc(1, sizeof(*q));
+    *out = NULL;
+    if (!q)
+        return err_set(err, ST_NO_MEMORY, "out of memory");
+    arena_init(&q->arena, 16 * 1024);
+    status st = rel_translate(q, text, types, type_count, err);
+    if (st != ST_OK) {
+        pl_catalog_query_free(q);
+        return st;
+    }
+    *shape = (struct catalog_shape){.columns = q->columns,
+                                    .column_count = q->column_count,
+                                    .param_types = q->param_types,
+                                    .param_count = q->param_count};
+    *out = q;
+    return ST_OK;
+}
+
+void pl_catalog_query_free(struct catalog_query *q)
+{
+    if (!q)
+        return;
+    arena_fini(&q->arena);
+    free(q);
+}
+
+/* ---- snapshot ---- */
+
+struct copying {
+    struct catalog_snapshot *s;
+    struct rel_table_copy *t;
+};
+
+static struct cell cell_of_datum(struct arena *a, uint32_t type, const struct kv_datum *d)
+{
+    if (d->null)
+        return cell_null();
+    if (type == OID_TEXT)
+        return cell_bytes(arena_copy(a, d->b));
+    if (type == OID_CHAR) {
+        char letter = (char)d->i;
+        return cell_bytes(arena_copy(a, bytes_make(&letter, letter != 0)));
+    }
+    if (type == OID_BYTEA) { /* in its text form */
+        static const char digits[] = "0123456789abcdef";
+        uint8_t *hex = arena_alloc(a, d->b.size * 2 + 2);
+        hex[0] = '\\';
+        hex[1] = 'x';
+        for (size_t i = 0; i < d->b.size; i++) {
+            hex[2 + 2 * i] = (uint8_t)digits[d->b.data[i] >> 4];
+            hex[3 + 2 * i] = (uint8_t)digits[d->b.data[i] & 15];
+        }
+        return cell_bytes(bytes_make(hex, d->b.size * 2 + 2));
+    }
+    return cell_int(d->i);
+}
+
+static void copy_row(void *arg, const struct kv_datum *values)
+{
+    struct copying *c = arg;
+    struct rel_table_copy *t = c->t;
+    struct arena *a = &c->s->arena;
+    unsigned width = t->rel->column_count;
+    if (t->row_count == t->row_capacity) {
+        size_t grown = t->row_capacity ? t->row_capacity * 2 : 16;
+        struct cell *cells = ARENA_ARRAY(a, struct cell, grown * width);
+        if (t->row_count)
+            memcpy(cells, t->cells, sizeof(*cells) * width * t->row_count);
+        t->cells = cells;
+        t->row_capacity = grown;
+    }
+    struct cell *row = t->cells + t->row_count++ * width;
+    for (unsigned i = 0; i < width; i++)
+        row[i] = cell_of_datum(a, t->rel->columns[i].type, &values[i]);
+}
+
+static void copy_databases(struct catalog_snapshot *s, struct cl_node *node)
+{
+    uint32_t ns;
+    while (cl_database_at(node, s->database_count, &ns))
+        s->database_count++;
+    s->databases = ARENA_ARRAY(&s->arena, struct rel_database, s->database_count + 1);
+    for (unsigned i = 0; i < s->database_count; i++) {
+        const char *name = cl_database_at(node, i, &ns);
+        s->databases[i].name = arena_strdup(&s->arena, bytes_str(name));
+        s->databases[i].oid = 16000u + ns;
+    }
+}
+
+struct catalog_snapshot *pl_catalog_snapshot(struct cl_node *node, const struct catalog_query *q)
+{
+    struct catalog_snapshot *s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    arena_init(&s->arena, 4096);
+    s->tables = ARENA_ARRAY(&s->arena, struct rel_table_copy, q->rel_count + 1);
+    if (node) {
+        copy_databases(s, node);
+        s->config = cl_node_config(node);
+    }
+    for (unsigned i = 0; i < q->rel_count; i++) {
+        const struct rel *r = q->rels[i];
+        if (!r->view && !r->patterns)
+            continue;
+        struct rel_table_copy *t = &s->tables[s->table_count++];
+        t->rel = r;
+        struct copying c = {s, t};
+        if (r->view)
+            r->view->rows(node, copy_row, &c);
+        else
+            pl_patterns_rows(copy_row, &c);
+    }
+    return s;
+}
+
+void pl_catalog_snapshot_free(struct catalog_snapshot *s)
+{
+    if (!s)
+        return;
+    arena_fini(&s->arena);
+    free(s);
+}
+
+/* ---- run ---- */
+
+status pl_catalog_run(const struct catalog_query *q, struct catalog_snapshot *snap,
+                      const struct pl_value *params, unsigned count, const struct pl_context *ctx,
+                      struct arena *a, void (*emit)(void *arg, const struct pl_value *values),
+                      void *arg, struct err *err)
+{
+    struct rel_env env = {.ctx = ctx, .snap = snap, .arena = a, .keep = a};
+    return rel_evaluate(q, &env, params, count, emit, arg, err);
+}

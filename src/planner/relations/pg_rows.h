@@ -1,0 +1,52 @@
+/*
+ * planner/relations/pg_rows.h — generators of the rows of pg_catalog, inside the folder.
+ *
+ * Each emits its rows into B from the model and the snapshot. Any thread; they cannot fail.
+ */
+#ifndef PLANNER_RELATIONS_PG_ROWS_H
+#define PLANNER_RELATIONS_PG_ROWS_H
+
+#include "planner/relations/relations.h"
+
+void rel__namespace(struct rel_build *b);
+void rel__class(struct rel_build *b);
+void rel__attribute(struct rel_build *b);
+void rel__type(struct rel_build *b);
+void rel__index(struct rel_build *b);
+void rel__constraint(struct rel_build *b);
+void rel__am(struct rel_build *b);
+void rel__database(struct rel_build *b);
+void rel__roles(struct rel_build *b);
+void rel__authid(struct rel_build *b);
+void rel__user(struct rel_build *b);
+void rel__proc(struct rel_build *b);
+void rel__settings(struct rel_build *b);
+void rel__description(struct rel_build *b);
+void rel__collation(struct rel_build *b);
+void rel__tablespace(struct rel_build *b);
+void rel__language(struct rel_build *b);
+void rel__opclass(struct rel_build *b);
+void rel__opfamily(struct rel_build *b);
+void rel__range(struct rel_build *b);
+void rel__stat_activity(struct rel_build *b);
+void rel__timezone_names(struct rel_build *b);
+void rel__tables(struct rel_build *b);
+void rel__views(struct rel_build *b);
+void rel__indexes(struct rel_build *b);
+
+/* What several generators need. */
+struct rel_role {
+    uint32_t oid;
+    const char *name;
+};
+/* The owner of everything and, if another, the session's user. OUT has room for two. */
+unsigned rel__role_list(const struct rel_env *env, struct rel_role out[2]);
+/* Databases of the snapshot, or the session's own without one. */
+const struct rel_database *rel__database_list(struct rel_env *env, unsigned *count);
+/* "pid, name" of the primary key. */
+const char *rel__key_columns(struct arena *a, const struct kv_table_def *t);
+const char *rel__index_definition(struct arena *a, const struct kv_table_def *t, bool with_schema);
+/* Comment on a relation; NULL if it has none. */
+const char *rel__comment(const struct rel *r);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * planner/relations/rows.c — a relation's rows as one block of cells, whatever their source.
+ *
+ * Sources: a generator of this folder; the snapshot, for metadb.*; none.
+ */
+#include "planner/relations/relations.h"
+
+#include <stdlib.h>
+
+void rel_emit(struct rel_build *b, const struct cell *cells, unsigned count)
+{
+    ASSERT(count == b->rel->column_count);
+    if (b->row_count == b->row_capacity) {
+        size_t capacity = b->row_capacity ? b->row_capacity * 2 : 64;
+        struct cell *grown = ARENA_ARRAY(b->arena, struct cell, capacity * count);
+        if (b->row_count)
+            memcpy(grown, b->cells, sizeof(struct cell) * count * b->row_count);
+        b->cells = grown;
+        b->row_capacity = capacity;
+    }
+    memcpy(b->cells + b->row_count * count, cells, sizeof(struct cell) * count);
+    b->row_count++;
+}
+
+void rel_build_rows(struct rel_build *b, struct rel_env *env, const struct rel *rel)
+{
+    *b = (struct rel_build){.rel = rel, .env = env, .arena = env->arena};
+    if (rel->rows) {
+        rel->rows(b);
+        return;
+    }
+    for (unsigned i = 0; env->snap && i < env->snap->table_count; i++) {
+        const struct rel_table_copy *t = &env->snap->tables[i];
+        if (t->rel != rel)
+            continue;
+        b->cells = t->cells;
+        b->row_count = t->row_count;
+    }
+}
