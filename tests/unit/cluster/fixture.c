@@ -142,6 +142,12 @@ void fx_open(struct fixture *f)
     sem_wait(&events.ready);
 }
 
+status fx_wait_failed(struct fixture *f)
+{
+    sem_wait(&events.ready);
+    return f->failed;
+}
+
 struct on_reactor {
     struct mail mail;
     void (*fn)(void *arg);

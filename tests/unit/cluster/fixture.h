@@ -32,6 +32,7 @@ NODISCARD status fx_try_open(struct fixture *f);
 void fx_open(struct fixture *f);  /* opens, starts, waits until it serves */
 void fx_close(struct fixture *f); /* stops cleanly and closes */
 void fx_reopen(struct fixture *f);
+status fx_wait_failed(struct fixture *f); /* until the node says that it is lost */
 /* Runs FN on the reactor and waits. */
 void fx_on_reactor(struct fixture *f, void (*fn)(void *arg), void *arg);
 

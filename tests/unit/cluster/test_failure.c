@@ -52,7 +52,7 @@ static void failed_sync_ends_the_node_and_leaves_the_outcome_open(void **state)
     assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "w")), ST_OUTCOME_UNKNOWN);
     assert_string_equal(x.call.err.sqlstate, "40003");
     fault_disarm();
-    assert_int_not_equal(f.failed, ST_OK);
+    assert_int_not_equal(fx_wait_failed(&f), ST_OK);
     assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "x")), ST_IO);
     assert_int_equal(fx_lookup_kv(&x, "k"), ST_END);
     assert_true(bytes_eq(x.rows[0].col[KVT_VALUE].b, BYTES_LIT("v")));
@@ -138,6 +138,24 @@ static void full_disk_of_the_log_refuses_writes_until_it_heals(void **state)
     fx_fini(&f);
 }
 
+/* What the reactor's thread owns, as of one moment. */
+struct seen {
+    struct fixture *f;
+    uint64_t held, memory, cuts;
+    struct cl_counters counters;
+};
+
+static void look(void *arg)
+{
+    struct seen *h = arg;
+    struct cl_node *n = h->f->node;
+    uint64_t group;
+    raft_log_oldest(n->stream.log, &group, &h->held);
+    h->memory = kv_state_memory(n->shards[CL_KV]->state);
+    h->cuts = n->shards[CL_QUOTA]->cuts;
+    h->counters = n->counters;
+}
+
 static void fill(struct fx_client *x, unsigned count, unsigned size)
 {
     char key[32], *value = malloc(size);
@@ -155,6 +173,7 @@ static void writes_wait_for_memory_and_all_arrive(void **state)
 {
     UNUSED(state);
     struct fixture f;
+    struct seen now = {.f = &f};
     struct fx_client x;
     fx_init(&f);
     fx_set(&f, "memory.budget", "4MB");
@@ -169,10 +188,11 @@ static void writes_wait_for_memory_and_all_arrive(void **state)
         snprintf(key, sizeof key, "key%06u", i);
         arena_reset(&x.arena);
         assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, key, value)), ST_OK);
-        assert_true(kv_state_memory(f.node->shards[CL_KV]->state) < 2 * (2u << 20));
+        fx_on_reactor(&f, look, &now);
+        assert_true(now.memory < 2 * (2u << 20));
     }
-    assert_true(f.node->counters.memory_waits > 0);
-    assert_int_equal(f.node->counters.memory_refused, 0);
+    assert_true(now.counters.memory_waits > 0);
+    assert_int_equal(now.counters.memory_refused, 0);
     assert_int_equal(fx_lookup_kv(&x, "key000299"), ST_END);
     assert_int_equal(x.row_count, 1);
     fx_client_fini(&x);
@@ -184,6 +204,7 @@ static void cold_reads_and_applies_go_through_the_pool(void **state)
 {
     UNUSED(state);
     struct fixture f;
+    struct seen now = {.f = &f};
     struct fx_client x;
     char key[32];
     fx_init(&f);
@@ -202,12 +223,14 @@ static void cold_reads_and_applies_go_through_the_pool(void **state)
         assert_int_equal(x.row_count, 1);
         assert_int_equal(x.rows[0].col[KVT_VALUE].b.size, 499);
     }
-    assert_true(f.node->counters.reads_cold > 0);
+    fx_on_reactor(&f, look, &now);
+    assert_true(now.counters.reads_cold > 0);
     for (unsigned i = 10; i < 2000; i += 97) {
         snprintf(key, sizeof key, "key%06u", i);
         assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, key, "new")), ST_OK);
     }
-    assert_true(f.node->counters.stalls > 0);
+    fx_on_reactor(&f, look, &now);
+    assert_true(now.counters.stalls > 0);
     fx_begin(&x, false);
     assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "key001999", "txn")), ST_OK);
     assert_int_equal(fx_commit(&x), ST_OK);
@@ -225,26 +248,13 @@ static void cold_reads_and_applies_go_through_the_pool(void **state)
     fx_fini(&f);
 }
 
-struct held {
-    struct fixture *f;
-    uint64_t group, size, forced, cuts;
-};
-
-static void read_held(void *arg)
-{
-    struct held *h = arg;
-    raft_log_oldest(h->f->node->stream.log, &h->group, &h->size);
-    h->forced = h->f->node->counters.forced_flushes;
-    h->cuts = h->f->node->shards[CL_QUOTA]->cuts;
-}
-
 /* A log that nobody writes to any more is cut all the same. */
 static void idle_shards_do_not_pin_the_log(void **state)
 {
     UNUSED(state);
     struct fixture f;
     struct fx_client x;
-    struct held h = {.f = &f};
+    struct seen now = {.f = &f};
     fx_init(&f);
     fx_set(&f, "mvcc.retention", "1ms");
     fx_set(&f, "memtable.bytes", "256kB");
@@ -254,14 +264,14 @@ static void idle_shards_do_not_pin_the_log(void **state)
     for (int i = 0; i < 40; i++)
         fill(&x, 100, 3000);
     for (int i = 0; i < 5000; i++) {
-        fx_on_reactor(&f, read_held, &h);
-        if (h.size <= 4u << 20)
+        fx_on_reactor(&f, look, &now);
+        if (now.held <= 4u << 20)
             break;
         usleep(1000);
     }
-    assert_true(h.size <= 4u << 20);
-    assert_true(h.forced > 0);
-    assert_true(h.cuts > 0);
+    assert_true(now.held <= 4u << 20);
+    assert_true(now.counters.forced_flushes > 0);
+    assert_true(now.cuts > 0);
     fx_client_fini(&x);
     fx_reopen(&f);
     fx_client_init(&x, &f);
