@@ -4,14 +4,17 @@
 #   make demo-sql   a short tour through psql, against the running node or a temporary one
 #   make test       every test; the last line is "N passed, N failed"
 #   make lint       the style checks alone
+#   make bench      metadb beside PostgreSQL, Redis and etcd, in less than 15 minutes; bench-quick: 4
+#   make gate       instructions and calls per statement against bench/gates/baseline.txt
 
 DATA ?= ./data
 LISTEN ?= 127.0.0.1:7432
 CONFIG ?=
+BENCH_OUT ?= build/bench.txt
 HOST = $(firstword $(subst :, ,$(LISTEN)))
 PORT = $(lastword $(subst :, ,$(LISTEN)))
 
-.PHONY: all deps build run demo-sql test lint clean
+.PHONY: all deps build run demo-sql test lint bench-deps bench bench-quick gate clean
 
 all: build
 
@@ -34,6 +37,18 @@ test: deps
 
 lint: deps
 	@tools/lint
+
+bench-deps:
+	@tools/deps bench
+
+bench: build bench-deps
+	@bench/run --minutes 14 --out $(BENCH_OUT)
+
+bench-quick: build bench-deps
+	@bench/run --quick --minutes 3.5 --out $(BENCH_OUT)
+
+gate: build
+	@bench/gate
 
 clean:
 	rm -rf build
