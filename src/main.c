@@ -6,12 +6,13 @@
  *   metadb version | metadb help
  *
  * Exit status: 0 stopped cleanly; 1 usage or configuration; 2 the data directory is in use, foreign
- * or of a newer format; 3 its contents are damaged; 4 its disk failed, or another error of the system.
+ * or of a newer format; 3 its contents are damaged; 4 its disk failed, or another error of the
+ * system.
  *
- * The main thread opens the node and waits; everything else happens on reactor 0: `ready` starts the
- * listener and prints the one line that says so, signals stop listener and node in this order, and
- * the last step wakes the main thread. When log or store are lost the clients get a moment to be told,
- * then the process ends without touching the disk again.
+ * The main thread opens the node and waits; everything else happens on reactor 0: `ready` starts
+ * the listener and prints the one line that says so, signals stop listener and node in this order,
+ * and the last step wakes the main thread. When log or store are lost the clients get a moment to
+ * be told, then the process ends without touching the disk again.
  */
 #include "base/assert.h"
 #include "base/fault.h"
@@ -56,7 +57,7 @@ struct server {
     enum exit_code code; /* mu */
 };
 
-/* -- errors ------------------------------------------------------------------------------------- */
+/* -- errors ------------------------------------------------------------------------------------ */
 
 static void print_err(const char *what, const struct err *err)
 {
@@ -80,7 +81,7 @@ static enum exit_code exit_status_of(status st)
     return st == ST_CORRUPT ? EXIT_DAMAGED : EXIT_DISK;
 }
 
-/* -- start -------------------------------------------------------------------------------------- */
+/* -- start ------------------------------------------------------------------------------------- */
 
 static void finish(struct server *s, enum exit_code code)
 {
@@ -193,7 +194,7 @@ static enum exit_code serve(const struct config *config, const char *dir)
     return EXIT_OK;
 }
 
-/* -- the command line --------------------------------------------------------------------------- */
+/* -- the command line -------------------------------------------------------------------------- */
 
 /* "--NAME=VALUE" or "--NAME VALUE"; *AT moves behind it. */
 static bool flag_value(int argc, char **argv, int *at, const char *name, const char **value)

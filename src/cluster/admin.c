@@ -67,7 +67,7 @@ static void admin_refused(struct admin *m)
     admin_end(m, ST_NO_MEMORY);
 }
 
-/* -- flush() ------------------------------------------------------------------------------------ */
+/* -- flush() ----------------------------------------------------------------------------------- */
 
 static void flush_done(struct cl_flush_wait *w)
 {
@@ -94,7 +94,7 @@ static status call_flush(struct cl_client *c, struct cl_call *call, const struct
     return ST_PENDING;
 }
 
-/* -- state_hash() ------------------------------------------------------------------------------- */
+/* -- state_hash() ------------------------------------------------------------------------------ */
 
 static void hash_next(struct admin *m);
 
@@ -157,7 +157,7 @@ static status call_state_hash(struct cl_client *c, struct cl_call *call,
     return ST_PENDING;
 }
 
-/* -- check() ------------------------------------------------------------------------------------ */
+/* -- check() ----------------------------------------------------------------------------------- */
 
 static const enum cl_shard_position checked[] = {CL_META, CL_QUOTA, CL_INDEX};
 
@@ -200,7 +200,7 @@ static void check_start(struct admin *m)
     admin_refused(m);
 }
 
-/* -- waiting for the sink ----------------------------------------------------------------------- */
+/* -- waiting for the sink ---------------------------------------------------------------------- */
 
 static bool queue_empty(const struct cl_node *n)
 {
@@ -274,7 +274,7 @@ static status call_wait_for_sinks(struct cl_client *c, struct cl_call *call,
     return start_polling(c, call, emit, arg, sinks_poll);
 }
 
-/* -- the table ---------------------------------------------------------------------------------- */
+/* -- the table --------------------------------------------------------------------------------- */
 
 static const struct cl_view_column flush_columns[] = {
     {"shard", KV_INT8}, {"table", KV_TEXT}, {"persisted", KV_INT8}};

@@ -1,13 +1,13 @@
 /*
  * cluster/check.c — the recount behind metadb.check().
  *
- * One walk over all of meta in key order. Entries of a directory are neighbours, so its children are
- * counted without a table of directories; quota needs a small table by user. Then quota is compared
- * row by row, and secondary_index in both directions: each entry with a fid has its row (during the
- * walk), each row has its entry (a walk over the index).
+ * One walk over all of meta in key order. Entries of a directory are neighbours, so its children
+ * are counted without a table of directories; quota needs a small table by user. Then quota is
+ * compared row by row, and secondary_index in both directions: each entry with a fid has its row
+ * (during the walk), each row has its entry (a walk over the index).
  *
- * What is counted (invariants E1 to E5 of kv/entry.c): a directory's row (id, _attr_) is one #DIR, a
- * file is one #FILE where its attributes are, in its entry or in (id, _attr_).
+ * What is counted (invariants E1 to E5 of kv/entry.c): a directory's row (id, _attr_) is one #DIR,
+ * a file is one #FILE where its attributes are, in its entry or in (id, _attr_).
  *
  * Walks go page by page: a position is a key, and each page has an arena of its own.
  */
@@ -52,7 +52,7 @@ static void mismatch(struct check *c, const char *what, uint32_t ns, const char 
     c->last = &m->next;
 }
 
-/* -- walking ------------------------------------------------------------------------------------ */
+/* -- walking ----------------------------------------------------------------------------------- */
 
 static struct kv_view view_of(struct cl_node *n, enum cl_shard_position p, struct arena *a)
 {
@@ -104,7 +104,7 @@ static status walk_table(const struct walk *w, enum kv_table table)
     return st == ST_END ? ST_OK : st;
 }
 
-/* -- meta --------------------------------------------------------------------------------------- */
+/* -- meta -------------------------------------------------------------------------------------- */
 
 static struct usage *usage_of(struct check *c, uint32_t ns, int64_t uid)
 {
@@ -227,7 +227,7 @@ static status meta_row(struct check *c, struct arena *a, bytes key, const struct
     return expect_index(c, a, ns, &row, attr.col[META_FID]);
 }
 
-/* -- quota -------------------------------------------------------------------------------------- */
+/* -- quota ------------------------------------------------------------------------------------- */
 
 static status quota_row(struct check *c, struct arena *a, bytes key, const struct kv_cell *cell)
 {
@@ -268,7 +268,7 @@ static void missing_quota(struct check *c)
     }
 }
 
-/* -- index -------------------------------------------------------------------------------------- */
+/* -- index ------------------------------------------------------------------------------------- */
 
 static status index_row(struct check *c, struct arena *a, bytes key, const struct kv_cell *cell)
 {

@@ -9,8 +9,8 @@
  *       function that started it.
  *   C2  All operations of one call are in one shard: they are one command.
  *
- * Threads: the client's reactor, which owns the shards too as long as there is one; pool threads see
- * a client only while its call is theirs.
+ * Threads: the client's reactor, which owns the shards too as long as there is one; pool threads
+ * see a client only while its call is theirs.
  */
 #include "base/assert.h"
 #include "cluster/client_internal.h"

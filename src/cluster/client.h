@@ -60,8 +60,8 @@ void cl_rollback_to(struct cl_client *c, kv_txn_mark mark);
  * READ ONLY transaction ST_TXN_STATE with 25006. */
 NODISCARD status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *const *ops,
                         unsigned count);
-/* One page of READ from POS: rows go to call->on_row. ST_OK more may follow, ST_END no more. Outside a
- * transaction each page is a snapshot of its own. */
+/* One page of READ from POS: rows go to call->on_row. ST_OK more may follow, ST_END no more.
+ * Outside a transaction each page is a snapshot of its own. */
 NODISCARD status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
                          struct kv_read_pos *pos);
 /* Asks a pending read to end with ST_CANCELLED soon. A proposed write is not cancelled. */

@@ -1,5 +1,5 @@
 /*
- * cluster/cluster_internal.h — the node's parts, as the files of this folder and their tests see them.
+ * cluster/cluster_internal.h — the node's parts, for the files of this folder and their tests.
  *
  * Everything here belongs to reactor 0's thread (role_shard) unless a field says otherwise; before
  * cl_node_start and after cl_node_stop's DONE it belongs to the thread that opened the node.
@@ -141,7 +141,7 @@ struct cl_node {
     void *event_arg, *stop_arg;
 };
 
-/* -- stream.c ----------------------------------------------------------------------------------- */
+/* -- stream.c ---------------------------------------------------------------------------------- */
 
 struct raft_output;
 /* Appends what a step of S produced to the open batch. */
@@ -153,7 +153,7 @@ void cl__stream_submit(struct cl_node *n);
 NODISCARD status cl__stream_recover(struct cl_node *n, struct err *err);
 void cl__stream_start(struct cl_node *n);
 
-/* -- node.c ------------------------------------------------------------------------------------- */
+/* -- node.c ------------------------------------------------------------------------------------ */
 
 /* The log or the store is lost: answers what is under way and tells the owner, once. */
 void cl__node_fail(struct cl_node *n, status st);

@@ -35,7 +35,7 @@ static const struct {
     uint32_t ns;
 } databases[CL_DATABASES] = {{"metadb", 1}, {"postgres", 2}};
 
-/* -- the turn ----------------------------------------------------------------------------------- */
+/* -- the turn ---------------------------------------------------------------------------------- */
 
 static void on_turn(void *arg)
 {
@@ -98,7 +98,7 @@ static void on_timer(void *arg)
     loop_timer_start(n->timer, busy(n) ? TIMER_BUSY_US : TIMER_IDLE_US);
 }
 
-/* -- start-up ----------------------------------------------------------------------------------- */
+/* -- start-up ---------------------------------------------------------------------------------- */
 
 static void make_reactor(struct cl_node *n, unsigned i)
 {
@@ -307,7 +307,7 @@ void cl__node_progress(struct cl_node *n)
     }
 }
 
-/* -- the end ------------------------------------------------------------------------------------ */
+/* -- the end ----------------------------------------------------------------------------------- */
 
 void cl__node_fail(struct cl_node *n, status st)
 {
@@ -368,7 +368,7 @@ void cl_node_close(struct cl_node *n)
     free(n);
 }
 
-/* -- helpers of the folder ---------------------------------------------------------------------- */
+/* -- helpers of the folder --------------------------------------------------------------------- */
 
 status cl__job_start(struct cl_node *n, struct pool_job *job)
 {
@@ -390,7 +390,7 @@ struct kv_origin cl__node_origin(struct cl_node *n)
         .incarnation = n->incarnation, .sequence = ++n->sequence, .time_us = env_unix_us(n->env)};
 }
 
-/* -- what others may ask ------------------------------------------------------------------------ */
+/* -- what others may ask ----------------------------------------------------------------------- */
 
 struct env *cl_node_env(struct cl_node *n)
 {

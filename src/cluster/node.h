@@ -31,7 +31,7 @@ struct cl_reactor {
 NODISCARD status cl_node_open(struct env *env, const struct config *config, const char *dir,
                               struct cl_node **out, struct err *err);
 /* Starts the reactors. Shards elect themselves; READY runs on reactor 0 when all serve. FAILED runs
- * once, on reactor 0, when the log or the store is lost for good: the process must exit non-zero. */
+ * once, on reactor 0, when the log or the store is lost for good: the process must exit then. */
 void cl_node_start(struct cl_node *n, void (*ready)(void *arg),
                    void (*failed)(void *arg, status st), void *arg);
 /* From reactor 0: stops accepting commands, waits for those under way, syncs, then calls DONE. */

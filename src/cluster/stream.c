@@ -5,8 +5,8 @@
  * a submitted batch. All groups' entries of one turn go into one batch: one write, one sync.
  *
  * Invariants
- *   S1  At most options.inflight batches are submitted and not stored; what comes meanwhile stays in
- *       the open batch or in the shards' queues and merges.
+ *   S1  At most options.inflight batches are submitted and not stored; what comes meanwhile stays
+ *       in the open batch or in the shards' queues and merges.
  *   S2  A group hears RAFT_STORED only for entries that a stored ticket covers, in order.
  *
  * Recovery reads the whole stream before any group exists: a group needs the last hard state, which

@@ -6,8 +6,9 @@
  * turns the write set into one command, which apply validates against what was committed after the
  * snapshot (first committer wins). All writes are in one shard, until two-phase commit exists.
  *
- * Limits: LIMIT_TXN_MS from BEGIN by the monotonic clock, here; the same by stamps, at apply. Memory
- * per transaction and of all together; over it a statement fails and the transaction is as before.
+ * Limits: LIMIT_TXN_MS from BEGIN by the monotonic clock, here; the same by stamps, at apply.
+ * Memory per transaction and of all together; over it a statement fails and the transaction is as
+ * before.
  *
  * Invariants
  *   T1  A statement (one cl_ops call) is all or nothing: the write set goes back to its mark.

@@ -21,7 +21,7 @@ struct kv_datum cl__count(uint64_t v)
     return kv_int(v > INT64_MAX ? INT64_MAX : (int64_t)v);
 }
 
-/* -- nodes -------------------------------------------------------------------------------------- */
+/* -- nodes ------------------------------------------------------------------------------------- */
 
 static const struct cl_view_column nodes_columns[] = {
     {"node", KV_INT8},          {"cluster", KV_TEXT}, {"store", KV_TEXT},
@@ -58,7 +58,7 @@ static void nodes_rows(struct cl_node *n, cl_emit *emit, void *arg)
     emit(arg, row);
 }
 
-/* -- memory ------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 static const struct cl_view_column memory_columns[] = {
     {"what", KV_TEXT}, {"bytes", KV_INT8}, {"limit", KV_INT8}};
@@ -83,7 +83,7 @@ static void memory_rows(struct cl_node *n, cl_emit *emit, void *arg)
     memory_row(emit, arg, "budget", memtables + store.block_cache_bytes, n->options.memory_budget);
 }
 
-/* -- counters ----------------------------------------------------------------------------------- */
+/* -- counters ---------------------------------------------------------------------------------- */
 
 static const struct cl_view_column counters_columns[] = {{"name", KV_TEXT}, {"value", KV_INT8}};
 
@@ -111,7 +111,7 @@ static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
     }
 }
 
-/* -- sinks -------------------------------------------------------------------------------------- */
+/* -- sinks ------------------------------------------------------------------------------------- */
 
 static const struct cl_view_column sinks_columns[] = {
     {"source", KV_INT8},  {"pending", KV_INT8}, {"age", KV_INTERVAL},
@@ -135,7 +135,7 @@ static void sinks_rows(struct cl_node *n, cl_emit *emit, void *arg)
     emit(arg, row);
 }
 
-/* -- settings ----------------------------------------------------------------------------------- */
+/* -- settings ---------------------------------------------------------------------------------- */
 
 static const struct cl_view_column settings_columns[] = {
     {"name", KV_TEXT},    {"value", KV_TEXT},   {"source", KV_TEXT},
@@ -162,7 +162,7 @@ static void settings_rows(struct cl_node *n, cl_emit *emit, void *arg)
     config_each(n->config, setting_row, &e);
 }
 
-/* -- build -------------------------------------------------------------------------------------- */
+/* -- build ------------------------------------------------------------------------------------- */
 
 static const struct cl_view_column build_columns[] = {{"name", KV_TEXT}, {"value", KV_TEXT}};
 
@@ -189,7 +189,7 @@ static void build_rows(struct cl_node *n, cl_emit *emit, void *arg)
     }
 }
 
-/* -- the list ----------------------------------------------------------------------------------- */
+/* -- the list ---------------------------------------------------------------------------------- */
 
 #define VIEW(n, c)                                                                                 \
     {                                                                                              \

@@ -12,7 +12,7 @@
 
 #define NS 1u
 
-/* -- environment -------------------------------------------------------------------------------- */
+/* -- environment ------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t clock_offset_us;
 static _Atomic bool disk_full;
@@ -71,7 +71,7 @@ void fx_clock_reset(void)
     atomic_store(&clock_offset_us, 0);
 }
 
-/* -- node --------------------------------------------------------------------------------------- */
+/* -- node -------------------------------------------------------------------------------------- */
 
 void fx_init(struct fixture *f)
 {
@@ -204,7 +204,7 @@ void fx_reopen(struct fixture *f)
     fx_open(f);
 }
 
-/* -- client ------------------------------------------------------------------------------------- */
+/* -- client ------------------------------------------------------------------------------------ */
 
 static void new_client(void *arg)
 {
@@ -381,7 +381,7 @@ status fx_call(struct fx_client *x, const char *function)
     return ST_INTERNAL;
 }
 
-/* -- operations --------------------------------------------------------------------------------- */
+/* -- operations -------------------------------------------------------------------------------- */
 
 static struct kv_op *new_op(struct arena *a, enum kv_op_kind kind, enum kv_table table)
 {

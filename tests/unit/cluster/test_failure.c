@@ -1,4 +1,4 @@
-/* Damage, full disks, failed syncs, too little memory, cold blocks: what is answered, what goes on. */
+/* Damage, full disks, failed syncs, little memory, cold blocks: what is answered, what goes on. */
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/log.h"
