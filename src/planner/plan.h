@@ -15,44 +15,62 @@
 #include "planner/types.h"
 
 enum pl_kind {
-    PL_EMPTY,      /* only white space and comments */
-    PL_READ,       /* bound.read */
-    PL_WRITE,      /* bound.op */
-    PL_VALUES,     /* SELECT of constants and session functions: one row, bound.values */
-    PL_CATALOG,    /* catalogue relations: run with pl_catalog_start */
-    PL_FUNCTION,   /* SELECT [* FROM] metadb.function(…): bound.function, bound.args */
-    PL_COPY_IN, PL_COPY_OUT,
-    PL_BEGIN, PL_COMMIT, PL_ROLLBACK, PL_SAVEPOINT, PL_ROLLBACK_TO, PL_RELEASE,
-    PL_SET, PL_SHOW, PL_RESET, PL_DISCARD,
-    PL_PREPARE, PL_EXECUTE, PL_DEALLOCATE,
-    PL_DECLARE, PL_FETCH, PL_CLOSE,
-    PL_LISTEN, PL_UNLISTEN, PL_NOTIFY,
+    PL_EMPTY,    /* only white space and comments */
+    PL_READ,     /* bound.read */
+    PL_WRITE,    /* bound.op */
+    PL_VALUES,   /* SELECT of constants and session functions: one row, bound.values */
+    PL_CATALOG,  /* catalogue relations: run with pl_catalog_start */
+    PL_FUNCTION, /* SELECT [* FROM] metadb.function(…): bound.function, bound.args */
+    PL_COPY_IN,
+    PL_COPY_OUT,
+    PL_BEGIN,
+    PL_COMMIT,
+    PL_ROLLBACK,
+    PL_SAVEPOINT,
+    PL_ROLLBACK_TO,
+    PL_RELEASE,
+    PL_SET,
+    PL_SHOW,
+    PL_RESET,
+    PL_DISCARD,
+    PL_PREPARE,
+    PL_EXECUTE,
+    PL_DEALLOCATE,
+    PL_DECLARE,
+    PL_FETCH,
+    PL_CLOSE,
+    PL_LISTEN,
+    PL_UNLISTEN,
+    PL_NOTIFY,
     PL_EXPLAIN,
 };
 
 struct pl_column {
-    const char *name;     /* heading */
+    const char *name; /* heading */
     uint32_t oid;
     int32_t typmod;
-    int source;           /* column of the kv_row; -1: result.scalar or the count */
+    int source;        /* column of the kv_row; -1: result.scalar or the count */
+    enum kv_type type; /* of the datum at source, for pl_datum_to_field */
 };
 
 /* Utility statements, as parsed. Which fields count depends on the kind. */
 struct pl_utility {
-    const char *name;     /* savepoint, setting, statement, cursor, channel; NULL = ALL or none */
-    const char *value;    /* SET: NULL = DEFAULT; NOTIFY payload */
-    bool local;           /* SET LOCAL */
-    bool is_start;        /* START TRANSACTION (its tag differs from BEGIN's) */
-    bool chain;           /* COMMIT AND CHAIN */
-    int read_only;        /* BEGIN: -1 not said, 0, 1 */
-    const char *isolation;/* BEGIN, SET TRANSACTION: NULL not said */
-    bool transaction;     /* SET TRANSACTION, SET SESSION CHARACTERISTICS */
+    const char *name;      /* savepoint, setting, statement, cursor, channel; NULL = ALL or none */
+    const char *value;     /* SET: NULL = DEFAULT; NOTIFY payload */
+    bool local;            /* SET LOCAL */
+    bool is_start;         /* START TRANSACTION (its tag differs from BEGIN's) */
+    bool chain;            /* COMMIT AND CHAIN */
+    int read_only;         /* BEGIN: -1 not said, 0, 1 */
+    const char *isolation; /* BEGIN, SET TRANSACTION: NULL not said */
+    bool transaction;      /* SET TRANSACTION, SET SESSION CHARACTERISTICS */
     bool characteristics;
     bool is_move, backward; /* FETCH and MOVE */
-    int64_t count;        /* FETCH: rows, INT64_MAX = ALL; DISCARD: 0 all, 1 plans, 2 sequences, 3 temp */
-    bool scroll, hold;    /* DECLARE */
-    const char *text;     /* PREPARE, DECLARE, EXPLAIN, COPY (query): the inner statement's text */
-    const uint32_t *types;/* PREPARE: declared types */
+    int64_t count; /* FETCH: rows, INT64_MAX = ALL; DISCARD: 0 all, 1 plans, 2 sequences, 3 temp */
+    bool scroll, hold; /* DECLARE */
+    /* PREPARE, DECLARE, EXPLAIN, COPY (query), COPY table TO: the inner statement's text */
+    const char *text;
+    unsigned text_at;      /* characters of the whole text before it, for error positions */
+    const uint32_t *types; /* PREPARE: declared types */
     unsigned type_count;
     bool analyze, verbose;
     /* EXECUTE: argument expressions as values */
@@ -69,10 +87,10 @@ struct pl_utility {
 };
 
 struct pl_pattern {
-    const char *name;     /* "meta.lookup" */
+    const char *name; /* "meta.lookup" */
     const char *template_text;
     const char *handler;
-    const char *scope;    /* "one shard", "fan-out", "transaction", "session" */
+    const char *scope; /* "one shard", "fan-out", "transaction", "session" */
 };
 
 struct pl_plan {
@@ -83,7 +101,7 @@ struct pl_plan {
     bool returns_rows;
     const struct pl_column *columns;
     unsigned column_count;
-    const uint32_t *param_types;      /* of $1…, inferred where the client gave none */
+    const uint32_t *param_types; /* of $1…, inferred where the client gave none */
     unsigned param_count;
     const struct pl_utility *utility;
     /* private to the planner behind this */
@@ -93,7 +111,12 @@ struct pl_statement {
     const struct pl_plan *plan; /* referenced */
     const struct pl_value *literals;
     unsigned literal_count;
-    bytes text;                 /* for error positions and pg_stat-like views */
+    bytes text; /* for error positions and pg_stat-like views */
+    /* private to the planner: */
+    const uint32_t
+        *literal_at; /* byte offsets of the literals in text; NULL if the plan has its own */
+    const uint32_t
+        *repeats; /* how many items each list of the text has that the shape leaves open */
 };
 
 struct planner; /* one per reactor */
@@ -102,20 +125,22 @@ void pl_free(struct planner *p);
 
 /* Splits TEXT at top-level semicolons (strings, dollar quotes, comments, parentheses respected).
  * Empty pieces are dropped; none left = an empty query. 54001 over its bounds. */
-NODISCARD status pl_split(bytes text, struct arena *a, bytes **pieces, unsigned *count, struct err *err);
+NODISCARD status pl_split(bytes text, struct arena *a, bytes **pieces, unsigned *count,
+                          struct err *err);
 
 struct pl_request {
     void (*done)(struct pl_request *r, status st); /* if pl_plan returned ST_PENDING */
     void *arg;
     bytes text;
-    const uint32_t *types;      /* declared by the client; 0 or missing = infer */
+    const uint32_t *types; /* declared by the client; 0 or missing = infer */
     unsigned type_count;
-    struct arena *arena;        /* the statement's memory: literals, error */
+    struct arena *arena; /* the statement's memory: literals, error */
     struct pl_statement out;
-    struct err err;             /* position counts characters of `text` */
+    struct err err; /* position counts characters of `text` */
     void *job;
 };
-/* 42601 syntax, 0A000 no pattern (DETAIL names the nearest, HINT metadb.patterns), 42P01, 42703, 42883,
+/* 42601 syntax, 0A000 no pattern (DETAIL names the nearest, HINT metadb.patterns), 42P01, 42703,
+ * 42883,
  * 42804, 42P18 (type of a parameter cannot be told), 54001. */
 NODISCARD status pl_plan(struct planner *p, struct pl_request *r);
 void pl_plan_ref(const struct pl_plan *plan);
@@ -124,9 +149,9 @@ void pl_plan_unref(const struct pl_plan *plan); /* NULL is fine */
 /* What binding and session functions may ask of a session. */
 struct pl_context {
     uint32_t ns;
-    int64_t now;                /* timestamptz of the transaction or statement */
-    int64_t clock_now;          /* right now */
-    uint64_t seed;              /* fresh random bits of this statement */
+    int64_t now;       /* timestamptz of the transaction or statement */
+    int64_t clock_now; /* right now */
+    uint64_t seed;     /* fresh random bits of this statement */
     const struct pl_style *style;
     const char *user, *database, *application_name;
     int32_t backend_pid;
@@ -134,7 +159,8 @@ struct pl_context {
     /* SHOW and current_setting; NULL if unknown */
     const char *(*setting)(void *arg, const char *name);
     /* set_config: ST_OK or ERR */
-    status (*set_setting)(void *arg, const char *name, const char *value, bool local, struct err *err);
+    status (*set_setting)(void *arg, const char *name, const char *value, bool local,
+                          struct err *err);
     void *arg;
 };
 
@@ -142,22 +168,28 @@ struct pl_bound {
     const struct pl_plan *plan;
     struct kv_op op;
     struct kv_read read;
-    const struct pl_value *values;       /* PL_VALUES: column_count of them */
-    uint64_t sleep_us;                   /* PL_VALUES with pg_sleep: answer after this; cancellable */
+    const struct pl_value *values; /* PL_VALUES: column_count of them */
+    uint64_t sleep_us;             /* PL_VALUES with pg_sleep: answer after this; cancellable */
     const struct cl_function *function;
     const struct kv_datum *args;
 };
 /* PARAMS: param_count values already of plan->param_types (frontend decodes text and binary). */
-NODISCARD status pl_bind(const struct pl_statement *s, const struct pl_value *params, unsigned count,
-                         const struct pl_context *ctx, struct arena *a, struct pl_bound *out, struct err *err);
+NODISCARD status pl_bind(const struct pl_statement *s, const struct pl_value *params,
+                         unsigned count, const struct pl_context *ctx, struct arena *a,
+                         struct pl_bound *out, struct err *err);
+
+/* A bind that would touch nothing (a key compared with NULL) gives KV_READ_NOTHING, or an op with
+ * kind KV_OP_DELETE and key_count 0. */
 
 /* COPY IN: one row of text fields (NULL data = NULL) → datums of plan->utility->columns. */
-NODISCARD status pl_copy_row(const struct pl_plan *plan, const bytes *fields, const bool *nulls, unsigned count,
-                             const struct pl_context *ctx, struct arena *a, struct kv_datum *out, struct err *err);
+NODISCARD status pl_copy_row(const struct pl_plan *plan, const bytes *fields, const bool *nulls,
+                             unsigned count, const struct pl_context *ctx, struct arena *a,
+                             struct kv_datum *out, struct err *err);
 
 /* EXPLAIN: lines of text for the inner statement; STATS NULL without ANALYZE. */
-void pl_explain(const struct pl_statement *s, const struct pl_bound *b, struct cl_client *c, const struct cl_call_stats *stats,
-                int64_t rows, void (*line)(void *arg, const char *text), void *arg);
+void pl_explain(const struct pl_statement *s, const struct pl_bound *b, struct cl_client *c,
+                const struct cl_call_stats *stats, int64_t rows,
+                void (*line)(void *arg, const char *text), void *arg);
 
 /* Catalogue relations: pg_catalog, information_schema, metadb. Runs on a pool thread over small
  * relations; rows arrive on the loop. Borrowed until the callback returns. */
@@ -169,8 +201,9 @@ struct pl_catalog_call {
     struct err err;
     void *job;
 };
-NODISCARD status pl_catalog_start(struct planner *p, const struct pl_statement *s, const struct pl_value *params,
-                                  const struct pl_context *ctx, struct pl_catalog_call *call);
+NODISCARD status pl_catalog_start(struct planner *p, const struct pl_statement *s,
+                                  const struct pl_value *params, const struct pl_context *ctx,
+                                  struct pl_catalog_call *call);
 
 /* Statistics of patterns, for metadb.patterns: one call took US and ended with ST. */
 void pl_pattern_count(struct planner *p, const struct pl_plan *plan, uint64_t us, status st);

@@ -1,0 +1,66 @@
+/*
+ * planner/bind_object.c — what the table object has, and the two tables that the server maintains
+ * and clients only read.
+ */
+#include "planner/pl_internal.h"
+
+const struct pl__rules pl__rules_object = {
+    .get = PATTERN_OBJECT_GET,
+    .get_many = PATTERN_OBJECT_GET,
+    .list = PATTERN_OBJECT_LIST,
+    .count = PATTERN_OBJECT_COUNT,
+    .scan = PATTERN_OBJECT_SCAN,
+    .insert = PATTERN_OBJECT_PUT,
+    .upsert = PATTERN_OBJECT_PUT,
+    .update = PATTERN_OBJECT_SET,
+    .remove = PATTERN_OBJECT_REMOVE,
+    .remove_many = PATTERN_OBJECT_REMOVE,
+    .remove_range = PATTERN_OBJECT_REMOVE_RANGE,
+    .move = PATTERN_NONE,
+};
+
+const struct pl__rules pl__rules_quota = {
+    .get = PATTERN_QUOTA_GET,
+    .get_many = PATTERN_QUOTA_GET,
+    .list = PATTERN_QUOTA_LIST,
+    .count = PATTERN_QUOTA_LIST,
+    .scan = PATTERN_QUOTA_LIST,
+    .insert = PATTERN_NONE,
+    .upsert = PATTERN_NONE,
+    .update = PATTERN_NONE,
+    .remove = PATTERN_NONE,
+    .remove_many = PATTERN_NONE,
+    .remove_range = PATTERN_NONE,
+    .move = PATTERN_NONE,
+};
+
+const struct pl__rules pl__rules_index = {
+    .get = PATTERN_INDEX_GET,
+    .get_many = PATTERN_INDEX_GET,
+    .list = PATTERN_INDEX_GET,
+    .count = PATTERN_INDEX_GET,
+    .scan = PATTERN_INDEX_SCAN,
+    .insert = PATTERN_NONE,
+    .upsert = PATTERN_NONE,
+    .update = PATTERN_NONE,
+    .remove = PATTERN_NONE,
+    .remove_many = PATTERN_NONE,
+    .remove_range = PATTERN_NONE,
+    .move = PATTERN_NONE,
+};
+
+/* lifecycle has no pattern yet. */
+const struct pl__rules pl__rules_none = {
+    .get = PATTERN_NONE,
+    .get_many = PATTERN_NONE,
+    .list = PATTERN_NONE,
+    .count = PATTERN_NONE,
+    .scan = PATTERN_NONE,
+    .insert = PATTERN_NONE,
+    .upsert = PATTERN_NONE,
+    .update = PATTERN_NONE,
+    .remove = PATTERN_NONE,
+    .remove_many = PATTERN_NONE,
+    .remove_range = PATTERN_NONE,
+    .move = PATTERN_NONE,
+};
