@@ -1,7 +1,7 @@
 /*
  * bench/load.c — one measurement: prepare data, run a workload, check the counts, print a line.
  *
- *   metadb_load --peer metadb|pg|redis --port N [--workload NAME] [--form NAME] ...
+ *   metadb_load --peer metadb|pg|redis|etcd --port N [--workload NAME] [--form NAME] ...
  *
  * The line: peer workload clients ops/s p50 p99 max (ms) cpu_server cpu_client (cores) errors
  * check, then key=value pairs that say more. A workload whose quota and index updates are part of
@@ -35,7 +35,7 @@ struct settings {
 };
 
 static const char usage[] =
-    "usage: metadb_load --peer metadb|pg|redis --port N --workload NAME [options]\n"
+    "usage: metadb_load --peer metadb|pg|redis|etcd --port N --workload NAME [options]\n"
     "  --host A --database D --user U     where (127.0.0.1, metadb, metadb)\n"
     "  --form NAME         pg: func, pipe or delta\n"
     "  --clients N --idle N               connections that work, and that only exist (1, 0)\n"
@@ -171,7 +171,7 @@ static void check_settings(struct settings *s, struct plan *plan)
     if (!g->workload)
         die("no workload is named %s; see --list", s->workload);
     if (strcmp(s->target.peer, "metadb") != 0 && strcmp(s->target.peer, "pg") != 0 &&
-        strcmp(s->target.peer, "redis") != 0)
+        strcmp(s->target.peer, "redis") != 0 && strcmp(s->target.peer, "etcd") != 0)
         die("no peer is named %s", s->target.peer);
     if (!plan_find(s->target.peer, g->workload->operation, s->form, plan))
         die("%s has no form %s of %s", s->target.peer, s->form, s->workload);
@@ -179,6 +179,8 @@ static void check_settings(struct settings *s, struct plan *plan)
     if (s->target.port == 0 || g->clients == 0 || s->engine.depth == 0 || g->entries == 0 ||
         g->directories == 0)
         die("port, clients, depth, entries and directories must not be 0");
+    if (strcmp(s->target.peer, "etcd") == 0 && s->engine.depth != 1)
+        die("etcd: one operation at a time per connection");
     if (s->prepared && g->workload->access != ACCESS_READ)
         die("--prepared is for reads");
     if (strcmp(g->workload->operation, "listdir") == 0 && g->entries <= plan->rows)
@@ -256,6 +258,13 @@ static void report(const struct settings *s, const struct plan *plan, const stru
     putchar('\n');
 }
 
+static const struct wire *wire_of(const char *peer)
+{
+    if (strcmp(peer, "redis") == 0)
+        return &wire_redis;
+    return strcmp(peer, "etcd") == 0 ? &wire_etcd : &wire_pg;
+}
+
 int main(int argc, char **argv)
 {
     struct settings s;
@@ -265,7 +274,7 @@ int main(int argc, char **argv)
     char check[160] = "-";
     read_settings(&s, argc, argv);
     check_settings(&s, &plan);
-    const struct wire *wire = strcmp(s.target.peer, "redis") == 0 ? &wire_redis : &wire_pg;
+    const struct wire *wire = wire_of(s.target.peer);
     generator_init(&s.generator);
     control_open(&control, &s.target, wire);
     if (!s.prepared)

@@ -13,6 +13,7 @@
 struct out {
     uint8_t *data;
     size_t size, capacity;
+    uint32_t requests; /* on this connection, where the protocol numbers them */
 };
 
 void out_free(struct out *o);

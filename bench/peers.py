@@ -94,6 +94,9 @@ class Process:
         except OSError:
             return False
 
+    def loaded(self):
+        """After data for reads has been loaded."""
+
     def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(self.stop_signal)
@@ -192,6 +195,43 @@ class Redis(Process):
         return ["--peer", "redis", "--port", str(self.port)]
 
 
+def etcd_server(args):
+    """Installed, or unpacked by `tools/deps bench`."""
+    unpacked = os.path.join(args.root, "build", "bench-deps", "usr", "bin", "etcd")
+    return shutil.which("etcd") or (unpacked if os.path.exists(unpacked) else None)
+
+
+class Etcd(Process):
+    def __init__(self, args, binary):
+        self.binary = os.path.join(args.work, "etcd-server")
+        shutil.copy(binary, self.binary)
+        self.port, peer = free_port(), free_port()
+        folder = make_folder(os.path.join(args.work, "etcd"))
+        client, other = "http://127.0.0.1:%d" % self.port, "http://127.0.0.1:%d" % peer
+        self.argv = [self.binary, "--name", "one", "--data-dir", folder, "--listen-client-urls", client, "--advertise-client-urls", client,
+                    "--listen-peer-urls", other, "--initial-advertise-peer-urls", other, "--initial-cluster", "one=" + other,
+                    "--quota-backend-bytes", "8589934592", "--log-level", "error", "--logger", "zap"]
+        self.log = os.path.join(args.work, "etcd.log")
+        self.start()
+
+    def start(self):
+        self.spawn(self.argv, self.log)
+        self.wait_for(self.answers)
+        time.sleep(0.5)  # a leader
+
+    def loaded(self):
+        """etcd 3.4 copies its write buffer, which a bulk load has made large for ever, on each read."""
+        self.stop()
+        self.start()
+
+    def version(self):
+        p = subprocess.run([self.binary, "--version"], capture_output=True, text=True)
+        return " ".join(p.stdout.split("\n")[:1]) + ", without num_children"
+
+    def load_arguments(self):
+        return ["--peer", "etcd", "--port", str(self.port)]
+
+
 def start(kind, args):
     """A running server, or None where it is not installed."""
     if kind == "metadb":
@@ -201,4 +241,7 @@ def start(kind, args):
     if kind == "redis":
         binary = redis_server(args)
         return Redis(args, binary) if binary else None
+    if kind == "etcd":
+        binary = etcd_server(args)
+        return Etcd(args, binary) if binary else None
     return None

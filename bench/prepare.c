@@ -16,7 +16,9 @@ static const struct prepare_ops *ops_of(const struct control *c)
 {
     if (strcmp(c->target->peer, "metadb") == 0)
         return &prepare_metadb;
-    return strcmp(c->target->peer, "pg") == 0 ? &prepare_pg : &prepare_redis;
+    if (strcmp(c->target->peer, "pg") == 0)
+        return &prepare_pg;
+    return strcmp(c->target->peer, "redis") == 0 ? &prepare_redis : &prepare_etcd;
 }
 
 unsigned prepare_owner_count(const struct generator *g)
@@ -104,7 +106,7 @@ void prepare_check(struct control *c, const struct generator *g, uint64_t done, 
         agree("keys", ops->key_count(c, g), expected_keys(g), result);
         return;
     }
-    if (!agree("num_children", ops->children(c, g), expected, result) ||
+    if ((ops->children && !agree("num_children", ops->children(c, g), expected, result)) ||
         !agree("entries", ops->listed(c, g), expected, result) || !g->workload->accounted)
         return;
     if (agree("quota", ops->owned(c, g), expected, result))

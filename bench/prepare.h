@@ -17,7 +17,8 @@ void prepare_check(struct control *c, const struct generator *g, uint64_t done, 
 /* Waits until asynchronous quota and index updates have been delivered. */
 void prepare_wait_accounted(struct control *c);
 
-/* How a peer does the three; E below are counts of entries that must be there. */
+/* How a peer does it. Counts: the sum of the directories' own; entries that can be listed; what the
+ * owners' quota says; entries found by file id; keys. children, owned and indexed may be NULL. */
 struct prepare_ops {
     void (*directories)(struct control *c, const struct generator *g);
     void (*entries)(struct control *c, const struct generator *g);
@@ -28,7 +29,7 @@ struct prepare_ops {
     int64_t (*indexed)(struct control *c, const struct generator *g);
     int64_t (*key_count)(struct control *c, const struct generator *g);
 };
-extern const struct prepare_ops prepare_metadb, prepare_pg, prepare_redis;
+extern const struct prepare_ops prepare_metadb, prepare_pg, prepare_redis, prepare_etcd;
 extern const char *const redis_library;
 
 /* How many clients (or directories) have entries before the run, and how many each. */

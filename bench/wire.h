@@ -25,6 +25,8 @@ struct op {
 const char *op_value(const struct op *op, char letter);
 /* Whether LETTER's values are numbers. */
 bool op_is_number(char letter);
+/* TEXT with the values in place of $letter; OP may be NULL where there is none. */
+void op_expand(struct out *o, const char *text, size_t size, const struct op *op);
 
 /* One operation of one workload on one peer. */
 struct plan {
@@ -62,7 +64,7 @@ struct wire {
     bool (*answer)(const uint8_t *data, size_t size, uint64_t rows, struct answer *a);
 };
 
-extern const struct wire wire_pg, wire_redis;
+extern const struct wire wire_pg, wire_redis, wire_etcd;
 
 /* The first error of an answer stays. */
 void answer_fail(struct answer *a, const char *text, size_t size);

@@ -19,12 +19,7 @@ static bool hello(struct out *o, unsigned stage, const struct target *t, const s
 static void put_word(struct out *o, const char *word, size_t size, const struct op *op)
 {
     struct out text = {0};
-    for (const char *s = word; s < word + size; s++) {
-        if (*s == '$')
-            out_text(&text, op_value(op, *++s));
-        else
-            out_u8(&text, (unsigned char)*s);
-    }
+    op_expand(&text, word, size, op);
     out_u8(o, '$');
     out_decimal(o, text.size);
     out_text(o, "\r\n");

@@ -64,6 +64,16 @@ const char *op_value(const struct op *op, char letter)
     }
 }
 
+void op_expand(struct out *o, const char *text, size_t size, const struct op *op)
+{
+    for (const char *s = text; s < text + size; s++) {
+        if (*s == '$')
+            out_text(o, op_value(op, *++s));
+        else
+            out_u8(o, (unsigned char)*s);
+    }
+}
+
 bool op_is_number(char letter)
 {
     return letter == 'p' || letter == 'd' || letter == 'i' || letter == 'u';
@@ -197,7 +207,9 @@ static const struct form *forms_of(const char *peer)
 {
     if (strcmp(peer, "metadb") == 0)
         return forms_metadb;
-    return strcmp(peer, "pg") == 0 ? forms_pg : forms_redis;
+    if (strcmp(peer, "pg") == 0)
+        return forms_pg;
+    return strcmp(peer, "redis") == 0 ? forms_redis : forms_etcd;
 }
 
 bool plan_find(const char *peer, const char *operation, const char *form, struct plan *plan)

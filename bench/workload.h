@@ -64,6 +64,6 @@ struct form {
     uint64_t rows;
     const char *steps[STEPS_MAX];
 };
-extern const struct form forms_metadb[], forms_pg[], forms_redis[];
+extern const struct form forms_metadb[], forms_pg[], forms_redis[], forms_etcd[];
 
 #endif
