@@ -107,9 +107,17 @@ class Process:
                 self.process.wait()
 
 
+def metadb_binary(build):
+    for folder in ("", "src"):
+        path = os.path.join(build, folder, "metadb")
+        if os.path.isfile(path):
+            return path
+    raise RuntimeError("no metadb in %s: make build" % build)
+
+
 class Metadb(Process):
     def __init__(self, args):
-        binary = os.path.join(args.build, "metadb")
+        binary = metadb_binary(args.build)
         self.binary = os.path.join(args.work, "metadb")
         shutil.copy(binary, self.binary)
         self.port = free_port()
