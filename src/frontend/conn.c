@@ -1,0 +1,478 @@
+/*
+ * frontend/conn.c — sockets, buffers, turns.
+ *
+ * Input is appended to c->in and handled from c->in_at; output is appended to c->out by whoever
+ * answers and sent from c->out_at once at the end of a turn. Both buffers are given back when empty,
+ * so that an idle connection costs its struct only.
+ *
+ *            readable                       end of turn
+ *   socket ───────────> in ─ fe_conn_run ─> out ───────────> socket
+ *
+ * Back-pressure: while more than FE_OUTPUT_HIGH_BYTES wait to be sent, nothing is handled (C3), but
+ * input is still read, up to FE_INPUT_AHEAD_BYTES: a client that queues thousands of statements
+ * before it reads any answer would otherwise wait for us while we wait for it.
+ *
+ * Invariants
+ *   C1  state changes only through move(), along rules[].
+ *   C2  A closed connection has no descriptor and no watcher; it exists on for a session whose call
+ *       is pending, and for nothing else.
+ *   C3  Output grows only by the answer of one message, or one page of rows, above the high mark.
+ *   C4  c->dirty and c->runnable tell whether the connection is in the worker's list of that name.
+ *
+ * Threads: one worker, one thread.
+ */
+#include "frontend/conn.h"
+#include "base/assert.h"
+#include "base/fault.h"
+#include "base/limits.h"
+#include "frontend/server_internal.h"
+#include "frontend/session.h"
+#include "frontend/startup.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define READ_BYTES (32u * 1024u)
+
+#define TO(s) (1u << (s))
+static const struct {
+    const char *name;
+    unsigned next;
+} rules[FE_CONN_STATES] = {
+    [FE_CONN_STARTUP] = {"startup", TO(FE_CONN_READY) | TO(FE_CONN_DRAINING) | TO(FE_CONN_CLOSED)},
+    [FE_CONN_READY] = {"ready", TO(FE_CONN_DRAINING) | TO(FE_CONN_CLOSED)},
+    [FE_CONN_DRAINING] = {"draining", TO(FE_CONN_CLOSED)},
+    [FE_CONN_CLOSED] = {"closed", 0},
+};
+
+static void move(struct fe_conn *c, enum fe_conn_state next)
+{
+    ASSERT_INV("C1", rules[c->state].next & TO(next));
+    c->state = next;
+}
+
+static void on_event(void *arg, int events);
+
+/* -- life --------------------------------------------------------------------------------------- */
+
+/* A peer that vanished without a word is noticed within a minute or two, also while we write. */
+static void set_options(int fd)
+{
+    int on = 1, idle_s = 60, interval_s = 10, probes = 3;
+    unsigned give_up_ms = 60000;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_ms, sizeof give_up_ms);
+}
+
+static bool peer_is_local(int fd)
+{
+    struct sockaddr_storage a;
+    socklen_t n = sizeof a;
+    if (getpeername(fd, (struct sockaddr *)&a, &n) != 0)
+        return false;
+    if (a.ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a;
+        return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
+    }
+    if (a.ss_family != AF_INET6)
+        return false;
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)&a)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+}
+
+void fe_conn_new(struct fe_worker *w, int fd, bool refuse)
+{
+    struct fe_conn *c = calloc(1, sizeof *c);
+    ASSERT(c != NULL);
+    set_options(fd);
+    *c = (struct fe_conn){.worker = w,
+                          .fd = fd,
+                          .refuse = refuse,
+                          .local = peer_is_local(fd),
+                          .since_us = loop_now_us(w->loop),
+                          .interest = LOOP_READ};
+    c->next = w->conns;
+    c->link = &w->conns;
+    if (c->next != NULL)
+        c->next->link = &c->next;
+    w->conns = c;
+    w->conn_count++;
+    c->io = loop_io_new(w->loop, fd, on_event, c);
+    loop_io_set(c->io, LOOP_READ);
+}
+
+static void forget(struct fe_conn **list, struct fe_conn *c, size_t offset)
+{
+    struct fe_conn **p = list;
+    while (*p != NULL && *p != c)
+        p = (struct fe_conn **)((char *)*p + offset);
+    ASSERT_INV("C4", *p == c);
+    *p = *(struct fe_conn **)((char *)c + offset);
+}
+
+void fe_conn_free(struct fe_conn *c)
+{
+    ASSERT_INV("C2", c->state == FE_CONN_CLOSED);
+    ASSERT(c->session == NULL);
+    struct fe_worker *w = c->worker;
+    if (c->dirty)
+        forget(&w->dirty, c, offsetof(struct fe_conn, next_dirty));
+    if (c->runnable)
+        forget(&w->runnable, c, offsetof(struct fe_conn, next_runnable));
+    *c->link = c->next;
+    if (c->next != NULL)
+        c->next->link = c->link;
+    w->conn_count--;
+    obuf_fini(&c->in);
+    obuf_fini(&c->out);
+    fe_server_gone(w);
+    free(c);
+}
+
+void fe_conn_close(struct fe_conn *c)
+{
+    if (c->state == FE_CONN_CLOSED)
+        return;
+    move(c, FE_CONN_CLOSED);
+    loop_io_free(c->io);
+    c->io = NULL;
+    close(c->fd);
+    c->fd = -1;
+    /* The memory goes at the end of the turn at the latest: a caller further up still holds C. */
+    if (c->session != NULL)
+        fe_session_leave(c->session);
+    fe_conn_dirty(c);
+}
+
+void fe_conn_ready(struct fe_conn *c)
+{
+    move(c, FE_CONN_READY);
+}
+
+void fe_conn_drain(struct fe_conn *c)
+{
+    if (c->state == FE_CONN_CLOSED || c->state == FE_CONN_DRAINING)
+        return;
+    move(c, FE_CONN_DRAINING);
+    obuf_reset(&c->in);
+    c->in_at = 0;
+    c->since_us = loop_now_us(c->worker->loop);
+    fe_conn_dirty(c);
+}
+
+/* -- output ------------------------------------------------------------------------------------- */
+
+void fe_conn_dirty(struct fe_conn *c)
+{
+    if (c->dirty)
+        return;
+    c->dirty = true;
+    c->next_dirty = c->worker->dirty;
+    c->worker->dirty = c;
+}
+
+bool fe_conn_over_high(const struct fe_conn *c)
+{
+    return c->out.size - c->out_at > FE_OUTPUT_HIGH_BYTES;
+}
+
+static size_t input_left(const struct fe_conn *c)
+{
+    return c->in.size - c->in_at;
+}
+
+static void update_interest(struct fe_conn *c)
+{
+    size_t ahead = c->need > FE_INPUT_AHEAD_BYTES ? c->need : FE_INPUT_AHEAD_BYTES;
+    bool reading = c->state == FE_CONN_DRAINING || (!c->eof && input_left(c) < ahead);
+    int want = (reading ? LOOP_READ : 0) | (c->out.size > c->out_at ? LOOP_WRITE : 0);
+    if (want != c->interest) {
+        c->interest = want;
+        loop_io_set(c->io, want);
+    }
+}
+
+/* Sends as much as the socket takes. False: the connection is closed. */
+static bool send_output(struct fe_conn *c)
+{
+    while (c->out_at < c->out.size) {
+        ssize_t n = fault_point("fe.write")
+                        ? (errno = EPIPE, -1)
+                        : send(c->fd, c->out.data + c->out_at, c->out.size - c->out_at,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n < 0) {
+            fe_conn_close(c);
+            return false;
+        }
+        c->out_at += (size_t)n;
+    }
+    if (c->out_at == c->out.size) {
+        obuf_reset(&c->out);
+        c->out_at = 0;
+        obuf_shrink(&c->out, 0);
+    } else if (c->out_at >= FE_OUTPUT_HIGH_BYTES) {
+        obuf_consume(&c->out, c->out_at);
+        c->out_at = 0;
+    }
+    return true;
+}
+
+/* The write side is shut first and input read to its end: closing with unread input would make the
+ * kernel send a reset, and the client could lose our last words. */
+static void finish_draining(struct fe_conn *c)
+{
+    if (c->out.size > c->out_at)
+        return;
+    if (c->eof) {
+        fe_conn_close(c);
+        return;
+    }
+    if (!c->shut) {
+        c->shut = true;
+        shutdown(c->fd, SHUT_WR);
+    }
+}
+
+static void flush(struct fe_conn *c)
+{
+    if (c->state == FE_CONN_CLOSED) {
+        if (c->session == NULL)
+            fe_conn_free(c);
+        return;
+    }
+    if (!send_output(c)) {
+        flush(c);
+        return;
+    }
+    if (c->state == FE_CONN_DRAINING) {
+        finish_draining(c);
+        if (c->state == FE_CONN_CLOSED)
+            return;
+    }
+    update_interest(c);
+    if (c->state == FE_CONN_READY && c->out.size - c->out_at < FE_OUTPUT_LOW_BYTES &&
+        (c->blocked ||
+         (c->session != NULL && c->session->work != NULL && fe_session_is_stalled(c->session)))) {
+        c->blocked = false;
+        fe_conn_later(c);
+    }
+}
+
+/* -- turns -------------------------------------------------------------------------------------- */
+
+void fe_conn_later(struct fe_conn *c)
+{
+    if (c->runnable || c->state == FE_CONN_CLOSED)
+        return;
+    c->runnable = true;
+    c->next_runnable = c->worker->runnable;
+    c->worker->runnable = c;
+}
+
+static void run_runnable(struct fe_worker *w)
+{
+    struct fe_conn *list = w->runnable;
+    w->runnable = NULL;
+    /* Nobody is freed in here: closing only marks, flushing frees. */
+    for (struct fe_conn *c = list, *next; c != NULL; c = next) {
+        next = c->next_runnable;
+        c->runnable = false;
+        if (c->session != NULL && c->state == FE_CONN_READY)
+            fe_session_continue(c->session);
+        fe_conn_run(c);
+    }
+}
+
+void fe_worker_turn(void *worker)
+{
+    struct fe_worker *w = worker;
+    bool ran = w->runnable != NULL;
+    if (ran)
+        run_runnable(w);
+    struct fe_conn *list = w->dirty;
+    w->dirty = NULL;
+    for (struct fe_conn *c = list, *next; c != NULL; c = next) {
+        next = c->next_dirty;
+        c->dirty = false;
+        flush(c);
+    }
+    /* What ran may have proposed commands for a batch that others close in this very hook. */
+    if (ran || w->runnable != NULL || w->dirty != NULL)
+        loop_again(w->loop);
+}
+
+/* -- input -------------------------------------------------------------------------------------- */
+
+uint8_t fe_conn_peek(const struct fe_conn *c)
+{
+    bytes in = bytes_make(c->in.data + c->in_at, input_left(c));
+    struct fe_frame f;
+    for (bool first = true;; first = false) {
+        if (fe_frame_next(in, &f) != FE_FRAME_OK)
+            return first ? 0 : f.type;
+        if (!first && f.type != 'C')
+            return f.type;
+        in = bytes_make(in.data + f.total, in.size - f.total);
+        if (in.size == 0)
+            return 0;
+    }
+}
+
+static void consume(struct fe_conn *c, size_t n)
+{
+    c->in_at += n;
+    c->need = 0;
+    if (c->in_at == c->in.size) {
+        obuf_reset(&c->in);
+        c->in_at = 0;
+        obuf_shrink(&c->in, 0);
+    }
+}
+
+/* One packet before the session. False: nothing whole is there. */
+static bool run_startup(struct fe_conn *c)
+{
+    struct fe_frame f;
+    enum fe_framing framing = fe_startup_next(bytes_make(c->in.data + c->in_at, input_left(c)), &f);
+    if (framing == FE_FRAME_BAD_LENGTH) {
+        fe_conn_close(c);
+        return false;
+    }
+    if (framing != FE_FRAME_OK)
+        return false;
+    fe_startup_packet(c, f.body, input_left(c) - f.total);
+    if (c->state == FE_CONN_STARTUP || c->state == FE_CONN_READY)
+        consume(c, f.total);
+    return c->state == FE_CONN_STARTUP || c->state == FE_CONN_READY;
+}
+
+static bool run_message(struct fe_conn *c)
+{
+    struct fe_frame f;
+    enum fe_framing framing = fe_frame_next(bytes_make(c->in.data + c->in_at, input_left(c)), &f);
+    if (framing == FE_FRAME_UNKNOWN) {
+        fe_session_unknown(c->session, f.type);
+        return false;
+    }
+    if (framing == FE_FRAME_BAD_LENGTH) {
+        fe_conn_close(c);
+        return false;
+    }
+    if (framing == FE_FRAME_MORE) {
+        c->need = f.total;
+        return false;
+    }
+    if (fe_session_message(c->session, &f) == FE_DEFERRED)
+        return false;
+    if (c->state == FE_CONN_READY)
+        consume(c, f.total);
+    return c->state == FE_CONN_READY;
+}
+
+static bool may_handle(struct fe_conn *c)
+{
+    if (input_left(c) == 0)
+        return false;
+    if (c->state == FE_CONN_STARTUP)
+        return true;
+    if (c->state != FE_CONN_READY || c->session->busy)
+        return false;
+    if (fe_conn_over_high(c)) {
+        c->blocked = true;
+        return false;
+    }
+    return true;
+}
+
+void fe_conn_run(struct fe_conn *c)
+{
+    if (c->running || c->state == FE_CONN_CLOSED || c->state == FE_CONN_DRAINING)
+        return;
+    c->running = true;
+    unsigned handled = 0;
+    bool more = true;
+    while (more && may_handle(c)) {
+        if (handled++ == FE_MESSAGES_PER_TURN) {
+            fe_conn_later(c);
+            break;
+        }
+        more = c->state == FE_CONN_STARTUP ? run_startup(c) : run_message(c);
+    }
+    c->running = false;
+    bool open = c->state == FE_CONN_STARTUP || c->state == FE_CONN_READY;
+    bool waiting = c->session != NULL && (c->session->busy || c->blocked || c->runnable);
+    /* Nothing will complete what is there. */
+    if (open && c->eof && !waiting)
+        fe_conn_drain(c);
+    if (open && c->state != FE_CONN_CLOSED && c->state != FE_CONN_DRAINING)
+        update_interest(c);
+}
+
+static ssize_t read_some(struct fe_conn *c)
+{
+    if (fault_point("fe.read")) {
+        errno = ECONNRESET;
+        return -1;
+    }
+    return recv(c->fd, obuf_reserve(&c->in, READ_BYTES), READ_BYTES, MSG_DONTWAIT);
+}
+
+static void drop_input(struct fe_conn *c)
+{
+    uint8_t waste[4096];
+    ssize_t n = 0;
+    for (int i = 0; i < 64 && (n = recv(c->fd, waste, sizeof waste, MSG_DONTWAIT)) > 0; i++)
+        ;
+    bool again = n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+    if (again)
+        return;
+    c->eof = true;
+    if (n < 0)
+        fe_conn_close(c);
+    else
+        fe_conn_dirty(c);
+}
+
+static void on_readable(struct fe_conn *c)
+{
+    if (c->in_at > 0 && c->in_at >= input_left(c)) {
+        obuf_consume(&c->in, c->in_at);
+        c->in_at = 0;
+    }
+    ssize_t n = read_some(c);
+    if (n > 0) {
+        c->in.size += (size_t)n;
+    } else if (n == 0) {
+        c->eof = true;
+    } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+        fe_conn_close(c);
+        return;
+    }
+    fe_conn_run(c);
+    if (input_left(c) == 0)
+        obuf_shrink(&c->in, 0);
+}
+
+static void on_event(void *arg, int events)
+{
+    struct fe_conn *c = arg;
+    if (events & LOOP_WRITE)
+        fe_conn_dirty(c);
+    if (!(events & LOOP_READ))
+        return;
+    if (c->state == FE_CONN_DRAINING)
+        drop_input(c);
+    else
+        on_readable(c);
+}

@@ -1,0 +1,103 @@
+/*
+ * frontend/conn.h — one client's socket: bytes in, bytes out, and who may run next.
+ *
+ * A connection belongs to one worker (a reactor's share of the server) and its thread. The session
+ * above it is told of whole messages, one at a time, and only while it is not busy.
+ *
+ *   STARTUP ──> READY ──> DRAINING ──> CLOSED
+ *      └──────────┴──────────┴───────────^
+ */
+#ifndef FRONTEND_CONN_H
+#define FRONTEND_CONN_H
+
+#include "base/buf.h"
+#include "cluster/node.h"
+
+/* Input read ahead of what is handled: clients queue thousands of statements before they read. */
+#define FE_INPUT_AHEAD_BYTES (8u * 1024u * 1024u)
+/* Above this much unsent output nothing more is executed for the client. */
+#define FE_OUTPUT_HIGH_BYTES (256u * 1024u)
+#define FE_OUTPUT_LOW_BYTES (64u * 1024u)
+/* Messages of one connection before others get their turn. */
+#define FE_MESSAGES_PER_TURN 128u
+#define FE_STARTUP_SECONDS 60u
+#define FE_MAX_CONNECTIONS 20000u
+#define FE_NUMBER_BUCKETS 1024u
+
+struct fe_session;
+struct fe_server;
+struct planner;
+struct fe_conn;
+
+/* What a reactor has for its connections. */
+struct fe_worker {
+    struct fe_server *server;
+    struct cl_node *node;
+    struct cl_reactor *reactor;
+    struct loop *loop;
+    struct planner *planner;
+    struct loop_turn *turn;
+    struct loop_timer *sweep; /* ends start-ups that take too long; the limit of a stop */
+    unsigned index, count;    /* of workers */
+    uint64_t random;          /* state of the generator of statement seeds */
+    uint32_t serial;          /* of process numbers */
+    unsigned conn_count;
+    struct fe_conn *conns;
+    struct fe_conn *dirty;        /* have output to send at the end of this turn */
+    struct fe_conn *runnable;     /* go on at the end of this turn */
+    struct fe_pool *pool;         /* session.c */
+    struct fe_session *listeners; /* notify.c */
+    struct fe_session *by_number[FE_NUMBER_BUCKETS]; /* cancel.c */
+    bool stopping, stop_reported;
+    unsigned stop_ticks;
+};
+
+enum fe_conn_state {
+    FE_CONN_STARTUP,
+    FE_CONN_READY,
+    FE_CONN_DRAINING,
+    FE_CONN_CLOSED,
+    FE_CONN_STATES
+};
+
+struct fe_conn {
+    struct fe_worker *worker;
+    struct fe_conn *next, **link; /* in worker->conns */
+    struct fe_conn *next_dirty, *next_runnable;
+    struct loop_io *io;
+    struct fe_session *session;
+    struct obuf in, out;
+    size_t in_at, out_at; /* handled; sent */
+    size_t need;          /* bytes of the unfinished message at in_at, 0 = not known */
+    uint64_t since_us;    /* of the accept; of the end of the session */
+    int fd, interest;
+    enum fe_conn_state state;
+    bool dirty, runnable, running, eof;
+    bool blocked; /* messages wait for output to drain */
+    bool shut;    /* our side is shut down */
+    bool ssl_asked, gss_asked, refuse, local;
+};
+
+/* Takes FD over. */
+void fe_conn_new(struct fe_worker *w, int fd, bool refuse);
+/* Start-up is over. */
+void fe_conn_ready(struct fe_conn *c);
+/* Handles what is in the input as far as that goes now. */
+void fe_conn_run(struct fe_conn *c);
+/* Goes on at the end of this turn. */
+void fe_conn_later(struct fe_conn *c);
+/* Output was added: sends it at the end of this turn. */
+void fe_conn_dirty(struct fe_conn *c);
+bool fe_conn_over_high(const struct fe_conn *c);
+/* Sends what is there, then closes. Nothing more is read. */
+void fe_conn_drain(struct fe_conn *c);
+/* Closes at once; the session is dropped, or as soon as its pending call is done. */
+void fe_conn_close(struct fe_conn *c);
+/* The session of a closed connection is gone: frees C. */
+void fe_conn_free(struct fe_conn *c);
+/* The type of the first whole message after the current one that is not a Close; 0 = none is there. */
+uint8_t fe_conn_peek(const struct fe_conn *c);
+/* The end of a turn: runs who may run, sends what is to be sent. */
+void fe_worker_turn(void *worker);
+
+#endif

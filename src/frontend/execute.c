@@ -1,0 +1,547 @@
+/*
+ * frontend/execute.c — running a portal.
+ *
+ * Vocabulary: a *run* is one execution of a portal, up to its row limit; its *source* is the portal
+ * whose rows go out, which may be another one (FETCH: the cursor; EXECUTE: the prepared statement);
+ * a *page* is what one cl_read gives.
+ *
+ *   fe_run ─> fe_run_plan ─┬─> fe_run_source ─> read_pages │ write │ values │ catalogue │ function
+ *                          └─> utility.c, cursor.c, copy_*.c
+ *
+ * Reads go page by page straight into the output, and stop while the client does not take it. What
+ * is not a read gives its rows at once; under a row limit they wait in the portal's store.
+ *
+ * Invariants
+ *   X1  Every run ends once: fe_run returns its outcome, or returned ST_PENDING and DONE gets it.
+ *   X2  A portal of a read remembers its position by key; between pages nothing is held but the
+ *       transaction's snapshot.
+ *   X3  A write is run once per portal: a second Execute gives what is left of its rows.
+ */
+#include "frontend/execute.h"
+#include "base/assert.h"
+#include "cluster/views.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PAGES_PER_TURN 4u
+
+static NODISCARD status read_pages(struct fe_session *s);
+
+/* -- beginning and end -------------------------------------------------------------------------- */
+
+static void release(struct fe_session *s, status st)
+{
+    struct fe_work *w = s->work;
+    struct fe_run *r = &w->run;
+    if (r->counted != NULL) {
+        uint64_t now = env_mono_us(cl_node_env(s->worker->node));
+        pl_pattern_count(s->worker->planner, r->counted, now - r->started_us, st);
+    }
+    r->counted = NULL;
+    fe_portal_unref(s, r->source);
+    fe_portal_unref(s, r->portal);
+    fe_statement_unref(s, r->inner);
+    r->source = r->portal = NULL;
+    r->inner = NULL;
+    arena_reset(&w->call_arena);
+}
+
+status fe_run(struct fe_session *s, struct fe_portal *p, int64_t limit, bool describe,
+              fe_next *done)
+{
+    struct fe_run *r = &fe_work(s)->run;
+    ASSERT_INV("X1", r->portal == NULL);
+    struct obuf scratch = r->scratch;
+    *r = (struct fe_run){.portal = p,
+                         .formats = p->formats,
+                         .format_count = p->format_count,
+                         .limit = limit,
+                         .describe = describe,
+                         .done = done,
+                         .scratch = scratch,
+                         .started_us = env_mono_us(cl_node_env(s->worker->node)),
+                         .counted = p->statement->stmt.plan};
+    p->refs++;
+    status st = fe_run_plan(s, p);
+    if (st != ST_PENDING)
+        release(s, st);
+    return st;
+}
+
+void fe_run_finish(struct fe_session *s, status st)
+{
+    if (st == ST_PENDING)
+        return;
+    fe_next *done = s->work->run.done;
+    release(s, st);
+    done(s, st);
+}
+
+void fe_run_tag(struct fe_run *r, const char *word, int64_t count)
+{
+    snprintf(r->tag, sizeof r->tag, "%s %lld", word, (long long)count);
+}
+
+status fe_check_cancel(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    if (LIKELY(!w->cancelled))
+        return ST_OK;
+    return err_set(&w->err, ST_CANCELLED, "canceling statement due to %s",
+                   w->timed_out ? "statement timeout" : "user request");
+}
+
+static void call_done(struct cl_call *call, status st)
+{
+    fe_resume(call->arg, st);
+}
+
+struct cl_call *fe_call(struct fe_session *s)
+{
+    struct cl_call *call = &s->work->call;
+    call->done = call_done;
+    call->arg = s;
+    call->arena = &s->work->call_arena;
+    call->on_row = NULL;
+    call->result = (struct kv_result){0};
+    call->err.code = ST_OK;
+    call->stats = (struct cl_call_stats){0};
+    return call;
+}
+
+/* The error of a call, in the session's words. */
+static NODISCARD status call_failed(struct fe_session *s, status st)
+{
+    struct fe_work *w = s->work;
+    if (st == ST_CANCELLED) {
+        w->cancelled = true;
+        return fe_check_cancel(s);
+    }
+    w->err = w->call.err;
+    err_default(&w->err, st);
+    return st;
+}
+
+/* -- binding ------------------------------------------------------------------------------------ */
+
+status fe_portal_bind(struct fe_session *s, struct fe_portal *p)
+{
+    if (p->bound_ready)
+        return ST_OK;
+    struct pl_context context;
+    fe_context(s, &context);
+    ST_TRY(pl_bind(&p->statement->stmt, p->params, p->param_count, &context, &p->arena, &p->bound,
+                   &s->work->err));
+    p->bound_ready = true;
+    return ST_OK;
+}
+
+static const struct pl_column explain_column = {
+    .name = "QUERY PLAN", .oid = OID_TEXT, .typmod = -1, .source = 0};
+static const struct pl_column show_all_columns[] = {
+    {.name = "name", .oid = OID_TEXT, .typmod = -1, .source = 0},
+    {.name = "setting", .oid = OID_TEXT, .typmod = -1, .source = 1},
+    {.name = "description", .oid = OID_TEXT, .typmod = -1, .source = 2},
+};
+
+static struct fe_shape show_shape(const struct fe_statement *st)
+{
+    const char *name = st->stmt.plan->utility->name;
+    if (name == NULL)
+        return (struct fe_shape){show_all_columns, ARRAY_LEN(show_all_columns), true};
+    if (st->stmt.plan->column_count == 1)
+        return (struct fe_shape){st->stmt.plan->columns, 1, true};
+    /* Kept with the statement: a description may be asked for again. */
+    struct fe_statement *owner = (struct fe_statement *)(uintptr_t)st;
+    struct pl_column *c = ARENA_NEW(&owner->arena, struct pl_column);
+    const char *proper = fe_settings_name(name);
+    *c = (struct pl_column){.name = proper != NULL ? proper : name, .oid = OID_TEXT, .typmod = -1};
+    return (struct fe_shape){c, 1, true};
+}
+
+struct fe_shape fe_statement_shape(struct fe_session *s, const struct fe_statement *st)
+{
+    const struct pl_plan *plan = st->stmt.plan;
+    struct fe_shape none = {0};
+    if (plan == NULL)
+        return none;
+    if (plan->kind == PL_FETCH) {
+        const struct fe_portal *p = fe_portal_find(s, plan->utility->name);
+        return p == NULL || plan->utility->is_move ? none : fe_statement_shape(s, p->statement);
+    }
+    if (plan->kind == PL_EXECUTE) {
+        const struct fe_statement *named = fe_statement_find(s, plan->utility->name);
+        bool loops =
+            named != NULL && named->stmt.plan != NULL && named->stmt.plan->kind == PL_EXECUTE;
+        return named == NULL || loops ? none : fe_statement_shape(s, named);
+    }
+    if (plan->kind == PL_SHOW)
+        return show_shape(st);
+    if (plan->kind == PL_EXPLAIN)
+        return (struct fe_shape){&explain_column, 1, true};
+    if (plan->kind == PL_COPY_IN || plan->kind == PL_COPY_OUT || !plan->returns_rows)
+        return none;
+    return (struct fe_shape){plan->columns, plan->column_count, true};
+}
+
+/* -- the end of a source ------------------------------------------------------------------------ */
+
+static NODISCARD status source_end(struct fe_session *s, status st)
+{
+    if (st != ST_OK)
+        return st;
+    struct fe_run *r = &s->work->run;
+    struct fe_portal *p = r->source;
+    if (p->stored) {
+        r->rows = 0;
+        p->done = fe_store_deliver(s, p);
+    }
+    if (r->sink == FE_SINK_ROWS && r->shape.rows)
+        fe_describe_once(s);
+    return r->after(s);
+}
+
+/* Rows that were asked for one by one end in PortalSuspended as soon as the number is reached. */
+static NODISCARD status rows_out(struct fe_session *s)
+{
+    struct fe_run *r = &s->work->run;
+    struct fe_portal *p = r->source;
+    const char *word = p->statement->stmt.plan->tag;
+    bool limited = r->limit != INT64_MAX && r->shape.rows && r->rows == r->limit;
+    if (limited && (p->stored || p->statement->stmt.plan->kind == PL_READ))
+        r->suspended = true;
+    else if (strcmp(word, "SELECT") == 0)
+        fe_run_tag(r, word, r->rows);
+    else
+        snprintf(r->tag, sizeof r->tag, "%s", p->tag);
+    return ST_OK;
+}
+
+/* -- reads -------------------------------------------------------------------------------------- */
+
+static bool on_row(void *arg, const struct kv_row *row)
+{
+    const struct fe_session *s = arg;
+    return !s->gone && fe_row_of_kv(arg, row);
+}
+
+/* Moves the position out of the page's memory. What RESOLVE and USAGE remember stays in it; they
+ * are short. */
+static void keep_position(struct fe_portal *p)
+{
+    if (p->pos.inner != NULL)
+        return;
+    bytes last = p->pos.last;
+    if (last.size > p->last_capacity) {
+        p->last_capacity = last.size * 2;
+        p->last = realloc(p->last, p->last_capacity);
+        ASSERT(p->last != NULL);
+    }
+    if (last.size > 0 && last.data != p->last)
+        memcpy(p->last, last.data, last.size);
+    p->pos.last = last.size > 0 ? bytes_make(p->last, last.size) : BYTES_EMPTY;
+    arena_reset(&p->page);
+}
+
+static NODISCARD status page_taken(struct fe_session *s, status st)
+{
+    struct fe_portal *p = s->work->run.source;
+    if (st != ST_OK && st != ST_END)
+        return call_failed(s, st);
+    p->done = st == ST_END;
+    if (!p->done)
+        keep_position(p);
+    return ST_OK;
+}
+
+static void page_done(struct fe_session *s, status st)
+{
+    st = page_taken(s, st);
+    fe_run_finish(s, st == ST_OK ? read_pages(s) : st);
+}
+
+static void read_again(struct fe_session *s, status st)
+{
+    UNUSED(st);
+    fe_run_finish(s, read_pages(s));
+}
+
+static NODISCARD status read_pages(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    struct fe_run *r = &w->run;
+    struct fe_portal *p = r->source;
+    for (unsigned pages = 0; !p->done && r->rows < r->limit; pages++) {
+        ST_TRY(fe_check_cancel(s));
+        if (fe_conn_over_high(s->conn)) {
+            w->stalled = true;
+            return fe_wait(s, read_again, false);
+        }
+        if (pages == PAGES_PER_TURN)
+            return fe_yield(s, read_again);
+        struct cl_call *call = fe_call(s);
+        int64_t left = r->limit - r->rows;
+        call->arena = &p->page;
+        call->on_row = on_row;
+        call->max_rows = left < FE_PAGE_ROWS ? (unsigned)left : FE_PAGE_ROWS;
+        call->max_bytes = FE_PAGE_BYTES;
+        status st = cl_read(s->client, call, &p->bound.read, &p->pos);
+        if (st == ST_PENDING)
+            return fe_wait(s, page_done, true);
+        ST_TRY(page_taken(s, st));
+    }
+    return source_end(s, ST_OK);
+}
+
+static NODISCARD status read_start(struct fe_session *s)
+{
+    struct fe_run *r = &s->work->run;
+    r->target = fe_out(s);
+    if (r->sink == FE_SINK_ROWS)
+        fe_describe_once(s);
+    if (r->source->done)
+        return source_end(s, ST_OK);
+    fe_txn_touch(s);
+    return read_pages(s);
+}
+
+/* -- writes ------------------------------------------------------------------------------------- */
+
+static NODISCARD status write_taken(struct fe_session *s, status st)
+{
+    struct fe_work *w = s->work;
+    struct fe_run *r = &w->run;
+    struct fe_portal *p = r->source;
+    if (st != ST_OK)
+        return call_failed(s, st);
+    const struct kv_result *res = &w->call.result;
+    snprintf(p->tag, sizeof p->tag, "%s %lld", p->statement->stmt.plan->tag,
+             (long long)res->affected);
+    if (!r->shape.rows)
+        return source_end(s, ST_OK);
+    bool scalar = r->shape.count == 1 && r->shape.columns[0].source < 0;
+    if (scalar)
+        fe_row_of_datums(s, &res->scalar);
+    for (unsigned i = 0; i < res->row_count && !scalar; i++)
+        (void)fe_row_of_kv(s, &res->rows[i]);
+    return source_end(s, ST_OK);
+}
+
+static void write_done(struct fe_session *s, status st)
+{
+    fe_run_finish(s, write_taken(s, st));
+}
+
+static NODISCARD status write_start(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    struct fe_portal *p = w->run.source;
+    if (fe_read_only(s)) {
+        const char *tag = p->statement->stmt.plan->tag;
+        return err_set_state(&w->err, ST_TXN_STATE, "25006",
+                             "cannot execute %.*s in a read-only transaction",
+                             (int)strcspn(tag, " "), tag);
+    }
+    fe_txn_touch(s);
+    w->op = &p->bound.op;
+    status st = cl_ops(s->client, fe_call(s), &w->op, 1);
+    if (st == ST_PENDING) {
+        w->uncertain = true;
+        return fe_wait(s, write_done, true);
+    }
+    return write_taken(s, st);
+}
+
+/* -- session functions, catalogue relations, functions of schema metadb ------------------------- */
+
+static NODISCARD status values_row(struct fe_session *s)
+{
+    struct fe_run *r = &s->work->run;
+    fe_row_of_values(s, r->source->bound.values, r->shape.count);
+    return source_end(s, ST_OK);
+}
+
+static void slept(struct fe_session *s, status st)
+{
+    if (st != ST_OK)
+        st = fe_check_cancel(s);
+    fe_run_finish(s, st == ST_OK ? values_row(s) : st);
+}
+
+static NODISCARD status values_start(struct fe_session *s)
+{
+    struct fe_portal *p = s->work->run.source;
+    return p->bound.sleep_us > 0 ? fe_sleep(s, p->bound.sleep_us, slept) : values_row(s);
+}
+
+static void on_sleep_over(void *arg)
+{
+    struct fe_work *w = arg;
+    fe_resume(w->session, ST_OK);
+}
+
+status fe_sleep(struct fe_session *s, uint64_t us, fe_next *next)
+{
+    struct fe_work *w = s->work;
+    if (w->sleep == NULL)
+        w->sleep = loop_timer_new(s->worker->loop, on_sleep_over, w);
+    w->sleeping = true;
+    loop_timer_start(w->sleep, us);
+    return fe_wait(s, next, false);
+}
+
+static void on_catalog_row(void *arg, const struct pl_value *values)
+{
+    struct fe_session *s = arg;
+    if (!s->gone)
+        fe_row_of_values(s, values, s->work->run.shape.count);
+}
+
+static NODISCARD status catalog_taken(struct fe_session *s, status st)
+{
+    struct fe_work *w = s->work;
+    if (st != ST_OK && st != ST_END) {
+        w->err = w->catalog.err;
+        err_default(&w->err, st);
+        return st;
+    }
+    ST_TRY(fe_check_cancel(s));
+    return source_end(s, ST_OK);
+}
+
+static void catalog_resumed(struct fe_session *s, status st)
+{
+    fe_run_finish(s, catalog_taken(s, st));
+}
+
+static void catalog_done(struct pl_catalog_call *c, status st)
+{
+    fe_resume(c->arg, st);
+}
+
+static NODISCARD status catalog_start(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    struct fe_portal *p = w->run.source;
+    fe_context(s, &w->context_of_catalog);
+    w->catalog.on_row = on_catalog_row;
+    w->catalog.done = catalog_done;
+    w->catalog.arg = s;
+    w->catalog.arena = &w->call_arena;
+    w->catalog.err.code = ST_OK;
+    w->catalog.job = NULL;
+    status st = pl_catalog_start(s->worker->planner, &p->statement->stmt, p->params,
+                                 &w->context_of_catalog, &w->catalog);
+    return st == ST_PENDING ? fe_wait(s, catalog_resumed, true) : catalog_taken(s, st);
+}
+
+static void on_function_row(void *arg, const struct kv_datum *values)
+{
+    struct fe_session *s = arg;
+    if (!s->gone)
+        fe_row_of_datums(s, values);
+}
+
+static NODISCARD status function_taken(struct fe_session *s, status st)
+{
+    return st == ST_OK || st == ST_END ? source_end(s, ST_OK) : call_failed(s, st);
+}
+
+static void function_done(struct fe_session *s, status st)
+{
+    fe_run_finish(s, function_taken(s, st));
+}
+
+static NODISCARD status function_start(struct fe_session *s)
+{
+    struct fe_portal *p = s->work->run.source;
+    status st = p->bound.function->call(s->client, fe_call(s), p->bound.args, on_function_row, s);
+    return st == ST_PENDING ? fe_wait(s, function_done, true) : function_taken(s, st);
+}
+
+/* -- dispatch ----------------------------------------------------------------------------------- */
+
+static NODISCARD status cannot_run_again(struct fe_session *s, const struct fe_portal *p)
+{
+    return err_set_state(&s->work->err, ST_TXN_STATE, "55000", "portal \"%s\" cannot be run",
+                         p->name != NULL ? p->name : "");
+}
+
+status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *after)
+{
+    struct fe_run *r = &s->work->run;
+    enum pl_kind kind = source->statement->stmt.plan->kind;
+    r->source = source;
+    source->refs++;
+    r->after = after;
+    ST_TRY(fe_portal_bind(s, source));
+    if (kind == PL_READ) {
+        source->started = true;
+        return read_start(s);
+    }
+    if (source->stored)
+        return source_end(s, ST_OK);
+    if (source->started && strcmp(source->statement->stmt.plan->tag, "SELECT") == 0)
+        return source_end(s, ST_OK);
+    if (source->started)
+        return cannot_run_again(s, source);
+    source->started = true;
+    r->target = fe_out(s);
+    if (r->shape.rows && (r->limit != INT64_MAX || source->cursor)) {
+        source->stored = true;
+        r->target = &source->store;
+    }
+    switch ((int)kind) {
+    case PL_WRITE: return write_start(s);
+    case PL_VALUES: return values_start(s);
+    case PL_CATALOG: return catalog_start(s);
+    case PL_FUNCTION: return function_start(s);
+    default:
+        return err_set(&s->work->err, ST_INTERNAL, "a statement of kind %d has no rows", (int)kind);
+    }
+}
+
+status fe_run_plan(struct fe_session *s, struct fe_portal *p)
+{
+    struct fe_run *r = &s->work->run;
+    const struct pl_plan *plan = p->statement->stmt.plan;
+    if (s->txn == FE_TXN_FAILED && (plan == NULL || !fe_is_txn_exit(plan->kind)))
+        return fe_txn_refuse(s);
+    if (plan == NULL || plan->kind == PL_EMPTY) {
+        r->empty = true;
+        return ST_OK;
+    }
+    r->shape = fe_statement_shape(s, p->statement);
+    r->describe_now = r->describe && r->shape.rows;
+    switch (plan->kind) {
+    case PL_READ:
+    case PL_WRITE:
+    case PL_VALUES:
+    case PL_CATALOG:
+    case PL_FUNCTION: return fe_run_source(s, p, rows_out);
+    case PL_COPY_IN: return fe_run_copy_in(s, plan);
+    case PL_COPY_OUT: return fe_run_copy_out(s, plan);
+    case PL_DECLARE: return fe_run_declare(s, plan);
+    case PL_FETCH: return fe_run_fetch(s, plan);
+    case PL_CLOSE: return fe_run_close(s, plan);
+    case PL_PREPARE: return fe_run_prepare(s, plan);
+    case PL_EXECUTE: return fe_run_execute(s, plan);
+    case PL_EXPLAIN: return fe_run_explain(s, plan);
+    case PL_EMPTY:
+    case PL_BEGIN:
+    case PL_COMMIT:
+    case PL_ROLLBACK:
+    case PL_SAVEPOINT:
+    case PL_ROLLBACK_TO:
+    case PL_RELEASE:
+    case PL_SET:
+    case PL_SHOW:
+    case PL_RESET:
+    case PL_DISCARD:
+    case PL_DEALLOCATE:
+    case PL_LISTEN:
+    case PL_UNLISTEN:
+    case PL_NOTIFY: break;
+    }
+    return fe_run_utility(s, plan);
+}

@@ -1,0 +1,141 @@
+/*
+ * frontend/execute.h — running a portal: from bound plan to rows and tag.
+ */
+#ifndef FRONTEND_EXECUTE_H
+#define FRONTEND_EXECUTE_H
+
+#include "frontend/session.h"
+
+/* Where rows go. */
+enum fe_sink {
+    FE_SINK_ROWS,    /* DataRow */
+    FE_SINK_COPY,    /* CopyData */
+    FE_SINK_NOTHING, /* counted only: MOVE, EXPLAIN ANALYZE */
+};
+
+/* Columns of a result. */
+struct fe_shape {
+    const struct pl_column *columns;
+    unsigned count;
+    bool rows; /* false: NoData */
+};
+
+/* What follows when all rows of a source went out. ST_PENDING if it waits in turn. */
+typedef status fe_after(struct fe_session *s);
+
+/* One execution. Part of fe_work. */
+struct fe_run {
+    struct fe_portal *portal; /* as asked for */
+    struct fe_portal
+        *source; /* whose rows these are: the portal, or a cursor, or an inner statement */
+    const int16_t *formats;
+    unsigned format_count;
+    enum fe_sink sink;
+    struct fe_shape shape;
+    int64_t limit; /* rows; INT64_MAX = all */
+    int64_t rows;
+    struct obuf *target;
+    bool describe;     /* simple protocol: RowDescription goes ahead of the rows */
+    bool describe_now; /* … and has not been sent yet */
+    bool suspended;    /* out: PortalSuspended instead of a tag */
+    bool empty;        /* out: EmptyQueryResponse */
+    bool copy_csv, copy_binary;
+    char copy_delimiter, copy_quote, copy_escape;
+    const char *copy_null;
+    char tag[64]; /* out */
+    fe_next *done;
+    fe_after *after; /* the rows of SOURCE */
+    uint64_t started_us;
+    const struct pl_plan *counted; /* whose statistics this execution goes into */
+    struct obuf scratch;
+    struct fe_statement *inner;
+};
+
+/* All that exists between a message and its ReadyForQuery. Lent by the worker. */
+struct fe_simple; /* query_simple.c */
+struct fe_work {
+    struct fe_work *next_free;
+    struct arena arena; /* this message's memory */
+    struct err err;
+    char context[256];
+    struct pl_request plan;
+    struct fe_statement *planning;
+    struct cl_call call;
+    const struct kv_op *op; /* what the call runs */
+    struct pl_context context_of_catalog;
+    struct arena call_arena;
+    struct pl_catalog_call catalog;
+    struct fe_run run;
+    struct fe_simple *simple;
+    struct fe_copy *copy;
+    fe_next *next;         /* what waits */
+    bool stalled, yielded; /* … for output to drain; for its turn */
+    bool sleeping;         /* … for the sleep timer */
+    bool extended;         /* the current message is of the extended protocol */
+    bool cancelled, timed_out;
+    bool uncertain; /* waits for a write: a cancel comes too late */
+    struct loop_timer *sleep;
+    struct loop *sleep_loop;
+    struct fe_session *session;
+};
+
+/* Runs P for up to LIMIT rows (INT64_MAX = all). ST_OK, an error in work->err, or ST_PENDING and DONE
+ * later. The outcome is in work->run. */
+NODISCARD status fe_run(struct fe_session *s, struct fe_portal *p, int64_t limit, bool describe,
+                        fe_next *done);
+/* The end of a run that had to wait. */
+void fe_run_finish(struct fe_session *s, status st);
+/* Parameters are there: makes the bound plan, once. */
+NODISCARD status fe_portal_bind(struct fe_session *s, struct fe_portal *p);
+/* Streams SOURCE into the sink, then AFTER. */
+NODISCARD status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *after);
+/* Runs PLAN as what the current run asked for. */
+NODISCARD status fe_run_plan(struct fe_session *s, struct fe_portal *p);
+/* Sends the RowDescription if it is still due. */
+void fe_describe_once(struct fe_session *s);
+/* Columns that a statement, or a portal, returns. */
+struct fe_shape fe_statement_shape(struct fe_session *s, const struct fe_statement *st);
+/* A tag of KIND with a count. */
+void fe_run_tag(struct fe_run *r, const char *word, int64_t count);
+/* Cancelled or over its time? Fills work->err. */
+NODISCARD status fe_check_cancel(struct fe_session *s);
+/* Waits for a timer of this many microseconds. */
+NODISCARD status fe_sleep(struct fe_session *s, uint64_t us, fe_next *next);
+/* Begins a call to the cluster. */
+struct cl_call *fe_call(struct fe_session *s);
+
+/* utility.c, cursor.c, copy_in.c, copy_out.c: kinds of statements */
+NODISCARD status fe_run_utility(struct fe_session *s, const struct pl_plan *plan);
+NODISCARD status fe_run_declare(struct fe_session *s, const struct pl_plan *plan);
+NODISCARD status fe_run_fetch(struct fe_session *s, const struct pl_plan *plan);
+NODISCARD status fe_run_close(struct fe_session *s, const struct pl_plan *plan);
+NODISCARD status fe_run_explain(struct fe_session *s, const struct pl_plan *plan);
+NODISCARD status fe_run_prepare(struct fe_session *s, const struct pl_plan *plan);
+NODISCARD status fe_run_execute(struct fe_session *s, const struct pl_plan *plan);
+NODISCARD status fe_run_copy_out(struct fe_session *s, const struct pl_plan *plan);
+NODISCARD status fe_run_copy_in(struct fe_session *s, const struct pl_plan *plan);
+void fe_copy_in_data(struct fe_session *s, bytes data);
+void fe_copy_in_done(struct fe_session *s);
+void fe_copy_in_fail(struct fe_session *s, bytes body);
+/* Ends the mode with the error in work->err. */
+void fe_copy_in_abort(struct fe_session *s, status st);
+void fe_copy_free(struct fe_session *s);
+void fe_simple_free(struct fe_session *s);
+
+/* result.c: rows */
+void fe_put_row_description(struct obuf *o, struct fe_shape shape, const int16_t *formats,
+                            unsigned format_count);
+void fe_put_parameter_description(struct obuf *o, const struct pl_plan *plan);
+void fe_row_of_values(struct fe_session *s, const struct pl_value *values, unsigned count);
+void fe_row_of_texts(struct fe_session *s, const char *const *texts,
+                     unsigned count); /* NULL = NULL */
+bool fe_row_of_kv(void *session, const struct kv_row *row);
+void fe_row_of_datums(struct fe_session *s, const struct kv_datum *datums);
+/* Delivers stored rows up to the limit; true if that was all. */
+bool fe_store_deliver(struct fe_session *s, struct fe_portal *p);
+
+/* copy_out.c: one row in COPY's formats */
+void fe_copy_row_begin(struct fe_session *s);
+void fe_copy_text_field(struct fe_run *r, struct obuf *o, bool first, bytes field, bool null);
+
+#endif

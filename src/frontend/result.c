@@ -1,0 +1,224 @@
+/*
+ * frontend/result.c — rows and their descriptions, written straight into the output.
+ *
+ * The hot path: fe_row_of_kv() is called once per row while a page is read and copies each field from
+ * the store's memory into the connection's buffer. Nothing is allocated per row.
+ *
+ * Rows of what cannot be run in pieces (RETURNING, session functions, catalogue relations) under a
+ * row limit go to the portal's store first and are delivered from there.
+ */
+#include "base/assert.h"
+#include "frontend/execute.h"
+
+static int16_t format_of(const int16_t *formats, unsigned count, unsigned i)
+{
+    return count == 0 ? 0 : formats[count == 1 ? 0 : i];
+}
+
+void fe_put_row_description(struct obuf *o, struct fe_shape shape, const int16_t *formats,
+                            unsigned format_count)
+{
+    if (!shape.rows) {
+        fe_put_empty(o, 'n');
+        return;
+    }
+    size_t at = fe_message_begin(o, 'T');
+    obuf_be16(o, (uint16_t)shape.count);
+    for (unsigned i = 0; i < shape.count; i++) {
+        const struct pl_column *c = &shape.columns[i];
+        fe_put_string(o, c->name);
+        /* No table: drivers that get one ask the catalogues about it. */
+        obuf_be32(o, 0);
+        obuf_be16(o, 0);
+        obuf_be32(o, c->oid);
+        obuf_be16(o, (uint16_t)pl_type_size(c->oid));
+        obuf_be32(o, (uint32_t)c->typmod);
+        obuf_be16(o, (uint16_t)format_of(formats, format_count, i));
+    }
+    fe_message_end(o, at);
+}
+
+void fe_put_parameter_description(struct obuf *o, const struct pl_plan *plan)
+{
+    unsigned count = plan != NULL ? plan->param_count : 0;
+    size_t at = fe_message_begin(o, 't');
+    obuf_be16(o, (uint16_t)count);
+    for (unsigned i = 0; i < count; i++)
+        obuf_be32(o, plan->param_types[i]);
+    fe_message_end(o, at);
+}
+
+/* -- one row ------------------------------------------------------------------------------------ */
+
+void fe_describe_once(struct fe_session *s)
+{
+    struct fe_run *r = &s->work->run;
+    if (!r->describe_now)
+        return;
+    r->describe_now = false;
+    fe_put_row_description(fe_out(s), r->shape, r->formats, r->format_count);
+}
+
+/* Where a field's bytes go: the row itself, or the scratch buffer from which COPY escapes them. */
+static bool escapes(const struct fe_run *r)
+{
+    return r->sink == FE_SINK_COPY && !r->copy_binary;
+}
+
+static bool binary(const struct fe_run *r, unsigned i)
+{
+    if (r->sink == FE_SINK_COPY)
+        return r->copy_binary;
+    return format_of(r->formats, r->format_count, i) == 1;
+}
+
+static size_t row_begin(struct fe_session *s, struct fe_run *r, unsigned count)
+{
+    if (r->sink == FE_SINK_ROWS)
+        fe_describe_once(s);
+    size_t at = fe_message_begin(r->target, r->sink == FE_SINK_COPY ? 'd' : 'D');
+    if (!escapes(r))
+        obuf_be16(r->target, (uint16_t)count);
+    return at;
+}
+
+static void row_end(struct fe_run *r, size_t at)
+{
+    if (escapes(r))
+        obuf_u8(r->target, '\n');
+    fe_message_end(r->target, at);
+}
+
+static void put_text(struct fe_run *r, unsigned i, bytes text, bool null)
+{
+    if (escapes(r)) {
+        fe_copy_text_field(r, r->target, i == 0, text, null);
+        return;
+    }
+    obuf_be32(r->target, null ? UINT32_MAX : (uint32_t)text.size);
+    if (!null)
+        obuf_put(r->target, text.data, text.size);
+}
+
+static enum kv_type stored_type(uint32_t oid)
+{
+    switch (oid) {
+    case OID_INT2: return KV_INT2;
+    case OID_INT4: return KV_INT4;
+    case OID_INT8: return KV_INT8;
+    case OID_CHAR: return KV_CHAR;
+    case OID_BYTEA: return KV_BYTEA;
+    case OID_TIMESTAMPTZ: return KV_TIMESTAMPTZ;
+    case OID_INTERVAL: return KV_INTERVAL;
+    default: return KV_TEXT;
+    }
+}
+
+static void put_datum(struct fe_session *s, struct fe_run *r, unsigned i, const struct kv_datum *d)
+{
+    enum kv_type t = stored_type(r->shape.columns[i].oid);
+    if (!escapes(r)) {
+        pl_datum_to_field(t, d, binary(r, i), &s->settings.style, r->target);
+        return;
+    }
+    obuf_reset(&r->scratch);
+    pl_datum_to_field(t, d, false, &s->settings.style, &r->scratch);
+    bytes text = d->null ? BYTES_EMPTY : bytes_make(r->scratch.data + 4, r->scratch.size - 4);
+    fe_copy_text_field(r, r->target, i == 0, text, d->null);
+}
+
+static void put_value(struct fe_session *s, struct fe_run *r, unsigned i, const struct pl_value *v)
+{
+    if (v->null) {
+        put_text(r, i, BYTES_EMPTY, true);
+        return;
+    }
+    if (escapes(r)) {
+        obuf_reset(&r->scratch);
+        pl_value_to_text(v, &s->settings.style, &r->scratch);
+        fe_copy_text_field(r, r->target, i == 0, bytes_make(r->scratch.data, r->scratch.size),
+                           false);
+        return;
+    }
+    size_t at = r->target->size;
+    obuf_be32(r->target, 0);
+    if (binary(r, i))
+        pl_value_to_binary(v, r->target);
+    else
+        pl_value_to_text(v, &s->settings.style, r->target);
+    obuf_patch_be32(r->target, at, (uint32_t)(r->target->size - at - 4));
+}
+
+bool fe_row_of_kv(void *session, const struct kv_row *row)
+{
+    struct fe_session *s = session;
+    struct fe_run *r = &s->work->run;
+    r->rows++;
+    if (r->sink == FE_SINK_NOTHING)
+        return true;
+    size_t at = row_begin(s, r, r->shape.count);
+    for (unsigned i = 0; i < r->shape.count; i++) {
+        int source = r->shape.columns[i].source;
+        put_datum(s, r, i, &row->col[source < 0 ? 0 : source]);
+    }
+    row_end(r, at);
+    return true;
+}
+
+void fe_row_of_datums(struct fe_session *s, const struct kv_datum *datums)
+{
+    struct fe_run *r = &s->work->run;
+    r->rows++;
+    if (r->sink == FE_SINK_NOTHING)
+        return;
+    size_t at = row_begin(s, r, r->shape.count);
+    for (unsigned i = 0; i < r->shape.count; i++)
+        put_datum(s, r, i,
+                  &datums[r->shape.columns[i].source < 0 ? (int)i : r->shape.columns[i].source]);
+    row_end(r, at);
+}
+
+void fe_row_of_values(struct fe_session *s, const struct pl_value *values, unsigned count)
+{
+    struct fe_run *r = &s->work->run;
+    r->rows++;
+    if (r->sink == FE_SINK_NOTHING)
+        return;
+    size_t at = row_begin(s, r, count);
+    for (unsigned i = 0; i < count; i++)
+        put_value(s, r, i, &values[i]);
+    row_end(r, at);
+}
+
+void fe_row_of_texts(struct fe_session *s, const char *const *texts, unsigned count)
+{
+    struct fe_run *r = &s->work->run;
+    r->rows++;
+    if (r->sink == FE_SINK_NOTHING)
+        return;
+    size_t at = row_begin(s, r, count);
+    for (unsigned i = 0; i < count; i++)
+        put_text(r, i, texts[i] != NULL ? bytes_str(texts[i]) : BYTES_EMPTY, texts[i] == NULL);
+    row_end(r, at);
+}
+
+/* -- the store ---------------------------------------------------------------------------------- */
+
+bool fe_store_deliver(struct fe_session *s, struct fe_portal *p)
+{
+    struct fe_run *r = &s->work->run;
+    struct obuf *o = fe_out(s);
+    while (p->store_at < p->store.size && r->rows < r->limit) {
+        uint32_t length;
+        memcpy(&length, p->store.data + p->store_at + 1, sizeof length);
+        size_t total = 1 + (size_t)__builtin_bswap32(length);
+        ASSERT(total <= p->store.size - p->store_at);
+        if (r->sink == FE_SINK_ROWS) {
+            fe_describe_once(s);
+            obuf_put(o, p->store.data + p->store_at, total);
+        }
+        p->store_at += total;
+        r->rows++;
+    }
+    return p->store_at == p->store.size;
+}

@@ -1,0 +1,412 @@
+/*
+ * frontend/server.c — listeners, workers, and the stop.
+ *
+ * Vocabulary: a *worker* is a reactor's share of the server: its planner, its connections. The
+ * listeners are on reactor 0; an accepted descriptor goes to the next worker in turn.
+ *
+ * Descriptors run out: a spare one is kept, closed to accept and drop the waiting client, and opened
+ * again. Without that the listener would stay readable for ever and the loop would spin.
+ *
+ * Stop: listeners close; every worker tells its sessions; a sweep per worker ends what is left after
+ * FE_STOP_TICKS; the last connection of the last worker ends the server. A session whose call is
+ * pending is waited for: calls always end.
+ *
+ * Threads: struct fe_server belongs to reactor 0, but `total`; a worker belongs to its reactor.
+ */
+#include "frontend/server.h"
+#include "base/assert.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "frontend/server_internal.h"
+#include "frontend/session.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LISTENERS_MAX 16u
+#define ACCEPT_PER_TURN 64u
+#define BACKLOG 1024
+#define SWEEP_US 1000000u
+#define STOP_TICK_US 100000u
+#define FE_STOP_TICKS 30u
+#define DRAIN_SECONDS 15u
+/* Beyond the limit some are still let in far enough to be told so in a message. */
+#define REFUSED_MAX 64u
+
+struct listener {
+    struct fe_server *server;
+    struct loop_io *io;
+    int fd;
+};
+
+struct fe_server {
+    struct cl_node *node;
+    struct listener listeners[LISTENERS_MAX];
+    unsigned listener_count, next_worker, worker_count, stopped_workers;
+    struct fe_worker *workers;
+    int spare;
+    atomic_uint total;
+    void (*done)(void *arg);
+    void *arg;
+};
+
+/* -- messages between workers ------------------------------------------------------------------- */
+
+struct call {
+    struct mail mail;
+    struct fe_worker *worker;
+    void (*fn)(struct fe_worker *w, void *arg);
+    void *arg;
+};
+
+static void call_deliver(struct mail *m)
+{
+    struct call *c = CONTAINER_OF(m, struct call, mail);
+    c->fn(c->worker, c->arg);
+    free(c->arg);
+    free(c);
+}
+
+static void send_call(struct fe_worker *w, void (*fn)(struct fe_worker *w, void *arg), void *arg)
+{
+    struct call *c = malloc(sizeof *c);
+    ASSERT(c != NULL);
+    *c = (struct call){.mail.deliver = call_deliver, .worker = w, .fn = fn, .arg = arg};
+    mailbox_send(w->reactor->mailbox, &c->mail);
+}
+
+void fe_worker_call(struct fe_worker *from, struct fe_worker *w,
+                    void (*fn)(struct fe_worker *w, void *arg), void *arg)
+{
+    if (from != w) {
+        send_call(w, fn, arg);
+        return;
+    }
+    fn(w, arg);
+    free(arg);
+}
+
+struct fe_worker *fe_server_worker(struct fe_server *s, unsigned i)
+{
+    ASSERT(i < s->worker_count);
+    return &s->workers[i];
+}
+
+/* -- workers ------------------------------------------------------------------------------------ */
+
+static void stop_finished(struct fe_worker *w);
+
+/* Ends start-ups and farewells that take too long. */
+static void on_sweep(void *arg)
+{
+    struct fe_worker *w = arg;
+    uint64_t now = loop_now_us(w->loop);
+    bool over = w->stopping && ++w->stop_ticks >= FE_STOP_TICKS;
+    for (struct fe_conn *c = w->conns, *next; c != NULL; c = next) {
+        next = c->next;
+        uint64_t age_s = (now - c->since_us) / 1000000u;
+        bool slow = (c->state == FE_CONN_STARTUP && age_s >= FE_STARTUP_SECONDS) ||
+                    (c->state == FE_CONN_DRAINING && age_s >= DRAIN_SECONDS);
+        if (slow || over)
+            fe_conn_close(c);
+    }
+    loop_timer_start(w->sweep, w->stopping ? STOP_TICK_US : SWEEP_US);
+}
+
+static void worker_start(struct fe_worker *w, void *arg)
+{
+    UNUSED(arg);
+    w->loop = w->reactor->loop;
+    w->planner = pl_new(w->node, w->reactor);
+    w->pool = fe_pool_new();
+    w->random = env_random64(cl_node_env(w->node));
+    w->serial = (uint32_t)(w->random & 0xffff);
+    w->turn = loop_turn_new(w->loop, fe_worker_turn, w);
+    w->sweep = loop_timer_new(w->loop, on_sweep, w);
+    loop_timer_start(w->sweep, SWEEP_US);
+}
+
+struct handover {
+    int fd;
+    bool refuse;
+};
+
+static void worker_take(struct fe_worker *w, void *arg)
+{
+    const struct handover *h = arg;
+    if (w->stop_reported) {
+        close(h->fd);
+        atomic_fetch_sub_explicit(&w->server->total, 1, memory_order_relaxed);
+        return;
+    }
+    fe_conn_new(w, h->fd, h->refuse);
+}
+
+void fe_server_gone(struct fe_worker *w)
+{
+    atomic_fetch_sub_explicit(&w->server->total, 1, memory_order_relaxed);
+    if (w->stopping && w->conn_count == 0)
+        stop_finished(w);
+}
+
+/* -- accepting ---------------------------------------------------------------------------------- */
+
+static void drop_one(struct fe_server *s, int listener)
+{
+    close(s->spare);
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        close(fd);
+    s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    LOG_WARN("fe.descriptors_exhausted", LOG_U64("connections", fe_server_connections(s)));
+}
+
+static void hand_over(struct fe_server *s, int fd)
+{
+    unsigned before = atomic_fetch_add_explicit(&s->total, 1, memory_order_relaxed);
+    if (before >= FE_MAX_CONNECTIONS + REFUSED_MAX || fault_point("fe.accept")) {
+        atomic_fetch_sub_explicit(&s->total, 1, memory_order_relaxed);
+        close(fd);
+        return;
+    }
+    struct handover *h = malloc(sizeof *h);
+    ASSERT(h != NULL);
+    *h = (struct handover){.fd = fd, .refuse = before >= FE_MAX_CONNECTIONS};
+    struct fe_worker *w = &s->workers[s->next_worker++ % s->worker_count];
+    fe_worker_call(&s->workers[0], w, worker_take, h);
+}
+
+static void on_connect(void *arg, int events)
+{
+    UNUSED(events);
+    struct listener *l = arg;
+    for (unsigned i = 0; i < ACCEPT_PER_TURN; i++) {
+        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            hand_over(l->server, fd);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE)
+            drop_one(l->server, l->fd);
+        else if (errno != EINTR && errno != ECONNABORTED)
+            return;
+    }
+}
+
+/* -- listening ---------------------------------------------------------------------------------- */
+
+static NODISCARD status listen_on(struct fe_server *s, const struct addrinfo *a, const char *text,
+                                  struct err *err)
+{
+    if (s->listener_count == LISTENERS_MAX)
+        return err_set(err, ST_INVALID, "more than %u listen addresses", LISTENERS_MAX);
+    int on = 1;
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_set(err, ST_IO, "socket for %s: %s", text, strerror(errno));
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (a->ai_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (bind(fd, a->ai_addr, a->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
+        int e = errno;
+        close(fd);
+        return err_set(err, ST_IO, "cannot listen on %s: %s", text, strerror(e));
+    }
+    s->listeners[s->listener_count++] = (struct listener){.server = s, .fd = fd};
+    return ST_OK;
+}
+
+/* HOST:PORT or [HOST]:PORT, in place. */
+static bool split_address(char *text, char **host, char **port)
+{
+    char *colon = strrchr(text, ':');
+    if (colon == NULL)
+        return false;
+    *colon = '\0';
+    *port = colon + 1;
+    *host = text;
+    size_t n = strlen(text);
+    if (n >= 2 && text[0] == '[' && text[n - 1] == ']') {
+        text[n - 1] = '\0';
+        *host = text + 1;
+    }
+    return **port != '\0';
+}
+
+static NODISCARD status listen_text(struct fe_server *s, const char *text, size_t n,
+                                    struct err *err)
+{
+    char copy[256], shown[256];
+    char *host, *port;
+    if (n >= sizeof copy)
+        return err_set(err, ST_INVALID, "listen address is too long");
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+    memcpy(shown, copy, n + 1);
+    if (!split_address(copy, &host, &port))
+        return err_set(err, ST_INVALID, "listen address \"%s\" is not host:port", shown);
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *list = NULL;
+    int e =
+        getaddrinfo(host[0] == '\0' || strcmp(host, "*") == 0 ? NULL : host, port, &hints, &list);
+    if (e != 0)
+        return err_set(err, ST_INVALID, "listen address \"%s\": %s", shown, gai_strerror(e));
+    status st = ST_OK;
+    for (struct addrinfo *a = list; a != NULL && st == ST_OK; a = a->ai_next)
+        st = listen_on(s, a, shown, err);
+    freeaddrinfo(list);
+    return st;
+}
+
+static NODISCARD status listen_all(struct fe_server *s, const char *text, struct err *err)
+{
+    while (*text != '\0') {
+        size_t n = strcspn(text, ",");
+        if (n > 0)
+            ST_TRY(listen_text(s, text, n, err));
+        text += n + (text[n] == ',');
+    }
+    if (s->listener_count == 0)
+        return err_set(err, ST_INVALID, "no listen address");
+    return ST_OK;
+}
+
+static void close_listeners(struct fe_server *s)
+{
+    for (unsigned i = 0; i < s->listener_count; i++) {
+        loop_io_free(s->listeners[i].io);
+        close(s->listeners[i].fd);
+    }
+    s->listener_count = 0;
+}
+
+static void destroy(struct fe_server *s)
+{
+    close_listeners(s);
+    if (s->spare >= 0)
+        close(s->spare);
+    free(s->workers);
+    free(s);
+}
+
+static void start_workers(struct fe_server *s)
+{
+    s->worker_count = cl_node_reactor_count(s->node);
+    s->workers = calloc(s->worker_count, sizeof *s->workers);
+    ASSERT(s->workers != NULL);
+    for (unsigned i = 0; i < s->worker_count; i++) {
+        struct fe_worker *w = &s->workers[i];
+        *w = (struct fe_worker){.server = s,
+                                .node = s->node,
+                                .reactor = cl_node_reactor(s->node, i),
+                                .index = i,
+                                .count = s->worker_count};
+    }
+    worker_start(&s->workers[0], NULL);
+    for (unsigned i = 1; i < s->worker_count; i++)
+        send_call(&s->workers[i], worker_start, NULL);
+}
+
+status fe_server_new(struct cl_node *node, const char *listen, struct fe_server **out,
+                     struct err *err)
+{
+    struct fe_server *s = calloc(1, sizeof *s);
+    ASSERT(s != NULL);
+    s->node = node;
+    signal(SIGPIPE, SIG_IGN);
+    s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    status st = listen_all(s, listen, err);
+    if (st != ST_OK) {
+        destroy(s);
+        return st;
+    }
+    start_workers(s);
+    for (unsigned i = 0; i < s->listener_count; i++) {
+        struct listener *l = &s->listeners[i];
+        l->io = loop_io_new(s->workers[0].loop, l->fd, on_connect, l);
+        loop_io_set(l->io, LOOP_READ);
+    }
+    *out = s;
+    return ST_OK;
+}
+
+unsigned fe_server_port(const struct fe_server *s)
+{
+    struct sockaddr_storage a;
+    socklen_t n = sizeof a;
+    if (getsockname(s->listeners[0].fd, (struct sockaddr *)&a, &n) != 0)
+        return 0;
+    if (a.ss_family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)&a)->sin6_port);
+    return ntohs(((const struct sockaddr_in *)&a)->sin_port);
+}
+
+unsigned fe_server_connections(const struct fe_server *s)
+{
+    return atomic_load_explicit(&s->total, memory_order_relaxed);
+}
+
+/* -- stopping ----------------------------------------------------------------------------------- */
+
+static void on_worker_stopped(struct fe_worker *w, void *arg)
+{
+    UNUSED(arg);
+    struct fe_server *s = w->server;
+    if (++s->stopped_workers < s->worker_count)
+        return;
+    void (*done)(void *) = s->done;
+    void *done_arg = s->arg;
+    destroy(s);
+    done(done_arg);
+}
+
+/* On W's thread, from its mailbox: nothing of W is on the stack. */
+static void worker_end(struct fe_worker *w, void *arg)
+{
+    UNUSED(arg);
+    loop_timer_free(w->sweep);
+    loop_turn_free(w->turn);
+    pl_free(w->planner);
+    fe_pool_free(w->pool);
+    send_call(&w->server->workers[0], on_worker_stopped, NULL);
+}
+
+static void stop_finished(struct fe_worker *w)
+{
+    if (w->stop_reported)
+        return;
+    w->stop_reported = true;
+    send_call(w, worker_end, NULL);
+}
+
+static void worker_stop(struct fe_worker *w, void *arg)
+{
+    UNUSED(arg);
+    w->stopping = true;
+    for (struct fe_conn *c = w->conns, *next; c != NULL; c = next) {
+        next = c->next;
+        if (c->session != NULL)
+            fe_session_stop(c->session);
+        else
+            fe_conn_close(c);
+    }
+    loop_timer_start(w->sweep, STOP_TICK_US);
+    if (w->conn_count == 0)
+        stop_finished(w);
+}
+
+void fe_server_stop(struct fe_server *s, void (*done)(void *arg), void *arg)
+{
+    s->done = done;
+    s->arg = arg;
+    close_listeners(s);
+    for (unsigned i = 0; i < s->worker_count; i++)
+        send_call(&s->workers[i], worker_stop, NULL);
+}

@@ -1,0 +1,859 @@
+/*
+ * frontend/session.c — the session: messages to handlers, names to statements and portals, waiting.
+ *
+ * Vocabulary: *work* is what exists between a message and its ReadyForQuery; a *cycle* is that span;
+ * the *unnamed* statement and portal are those with the empty name.
+ *
+ * Waiting. A handler that cannot finish calls fe_wait(next) and returns; the session is busy until
+ * fe_resume() calls NEXT from the loop. Handlers copy what they keep of a message: its bytes go when
+ * the handler returns.
+ *
+ * Invariants
+ *   S1  While busy no message is handled and exactly one completion is due: of a call (pending), of
+ *       the sleep timer, of output that drains, or of the next turn.
+ *   S2  A session that left (gone) is freed as soon as neither a call nor the stack holds it.
+ *   S3  Every answer to a cycle ends in one ReadyForQuery, or the connection ends.
+ *   S4  mode SKIP begins with any ErrorResponse in an extended-protocol message and ends with Sync.
+ */
+#include "frontend/session.h"
+#include "base/assert.h"
+#include "frontend/cancel.h"
+#include "frontend/execute.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define POOL_MAX 64u
+
+/* Free objects of a worker, newest first: their memory is warm. */
+struct fe_pool {
+    struct fe_work *works;
+    struct fe_statement *statements;
+    struct fe_portal *portals;
+    unsigned work_count, statement_count, portal_count;
+};
+
+static void arm_idle_timer(struct fe_session *s);
+
+/* -- the pool ----------------------------------------------------------------------------------- */
+
+struct fe_pool *fe_pool_new(void)
+{
+    struct fe_pool *p = calloc(1, sizeof *p);
+    ASSERT(p != NULL);
+    return p;
+}
+
+static void work_destroy(struct fe_work *w)
+{
+    if (w->sleep != NULL)
+        loop_timer_free(w->sleep);
+    obuf_fini(&w->run.scratch);
+    arena_fini(&w->arena);
+    arena_fini(&w->call_arena);
+    free(w);
+}
+
+static void statement_destroy(struct fe_statement *st)
+{
+    arena_fini(&st->arena);
+    free(st);
+}
+
+static void portal_destroy(struct fe_portal *p)
+{
+    arena_fini(&p->arena);
+    arena_fini(&p->page);
+    obuf_fini(&p->store);
+    free(p->last);
+    free(p);
+}
+
+void fe_pool_free(struct fe_pool *p)
+{
+    for (struct fe_work *w = p->works, *next; w != NULL; w = next) {
+        next = w->next_free;
+        work_destroy(w);
+    }
+    for (struct fe_statement *st = p->statements, *next; st != NULL; st = next) {
+        next = st->next;
+        statement_destroy(st);
+    }
+    for (struct fe_portal *q = p->portals, *next; q != NULL; q = next) {
+        next = q->next;
+        portal_destroy(q);
+    }
+    free(p);
+}
+
+struct fe_work *fe_work(struct fe_session *s)
+{
+    if (s->work != NULL)
+        return s->work;
+    struct fe_pool *pool = s->worker->pool;
+    struct fe_work *w = pool->works;
+    if (w != NULL) {
+        pool->works = w->next_free;
+        pool->work_count--;
+    } else {
+        w = calloc(1, sizeof *w);
+        ASSERT(w != NULL);
+        arena_init(&w->arena, 4096);
+        arena_init(&w->call_arena, 4096);
+    }
+    w->session = s;
+    s->work = w;
+    return w;
+}
+
+static void work_release(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    if (w == NULL)
+        return;
+    fe_simple_free(s);
+    fe_copy_free(s);
+    ASSERT(w->next == NULL);
+    if (w->planning != NULL) {
+        fe_statement_unref(s, w->planning);
+        w->planning = NULL;
+    }
+    arena_reset(&w->arena);
+    arena_reset(&w->call_arena);
+    obuf_reset(&w->run.scratch);
+    obuf_shrink(&w->run.scratch, 64u * 1024u);
+    s->work = NULL;
+    w->session = NULL;
+    w->cancelled = w->timed_out = w->extended = false;
+    struct fe_pool *pool = s->worker->pool;
+    if (pool->work_count >= POOL_MAX) {
+        work_destroy(w);
+        return;
+    }
+    w->next_free = pool->works;
+    pool->works = w;
+    pool->work_count++;
+}
+
+struct obuf *fe_out(struct fe_session *s)
+{
+    fe_conn_dirty(s->conn);
+    return &s->conn->out;
+}
+
+/* -- life --------------------------------------------------------------------------------------- */
+
+static char *duplicate(bytes b)
+{
+    char *p = malloc(b.size + 1);
+    ASSERT(p != NULL);
+    if (b.size > 0)
+        memcpy(p, b.data, b.size);
+    p[b.size] = '\0';
+    return p;
+}
+
+struct fe_session *fe_session_new(struct fe_conn *c, uint32_t ns, bytes user, bytes database)
+{
+    struct fe_session *s = calloc(1, sizeof *s);
+    ASSERT(s != NULL);
+    s->conn = c;
+    s->worker = c->worker;
+    s->ns = ns;
+    s->user = duplicate(user);
+    s->database = duplicate(database);
+    fe_settings_init(&s->settings);
+    s->client = cl_client_new(c->worker->node, c->worker->reactor, ns);
+    fe_cancel_key_new(s);
+    c->session = s;
+    return s;
+}
+
+static void destroy(struct fe_session *s)
+{
+    struct fe_conn *c = s->conn;
+    ASSERT_INV("S2", !s->pending && !s->pinned);
+    if (s->work != NULL)
+        s->work->next = NULL;
+    if (s->work != NULL && s->work->sleeping) {
+        loop_timer_stop(s->work->sleep);
+        s->work->sleeping = false;
+    }
+    if (s->work != NULL && s->work->run.inner != NULL) {
+        fe_statement_unref(s, s->work->run.inner);
+        s->work->run.inner = NULL;
+    }
+    if (s->work != NULL && s->work->run.source != NULL)
+        fe_portal_unref(s, s->work->run.source);
+    if (s->work != NULL && s->work->run.portal != NULL)
+        fe_portal_unref(s, s->work->run.portal);
+    if (s->work != NULL)
+        s->work->run = (struct fe_run){.scratch = s->work->run.scratch};
+    work_release(s);
+    fe_txn_rollback(s);
+    fe_portal_drop_all(s, true, 0);
+    fe_statement_drop_all(s);
+    fe_statement_drop(s, "");
+    fe_notify_free(s);
+    fe_cancel_key_free(s);
+    cl_client_free(s->client);
+    loop_timer_free(s->timer);
+    fe_settings_fini(&s->settings);
+    free(s->buckets);
+    free(s->savepoints);
+    free((void *)(uintptr_t)s->user);
+    free((void *)(uintptr_t)s->database);
+    free(s);
+    c->session = NULL;
+    fe_conn_dirty(c);
+}
+
+static void release_if_gone(struct fe_session *s)
+{
+    if (s->gone && !s->pending && !s->pinned)
+        destroy(s);
+}
+
+void fe_session_leave(struct fe_session *s)
+{
+    s->gone = true;
+    if (s->pending)
+        cl_cancel(s->client);
+    release_if_gone(s);
+}
+
+/* -- waiting ------------------------------------------------------------------------------------ */
+
+/* Since when does the statement run? A timeout counts from its first wait: up to there it cost
+ * microseconds. */
+static void arm_statement_timer(struct fe_session *s);
+
+status fe_wait(struct fe_session *s, fe_next *next, bool external)
+{
+    struct fe_work *w = fe_work(s);
+    ASSERT_INV("S1", w->next == NULL);
+    w->next = next;
+    s->busy = true;
+    s->pending = external;
+    arm_statement_timer(s);
+    return ST_PENDING;
+}
+
+status fe_yield(struct fe_session *s, fe_next *next)
+{
+    fe_work(s)->yielded = true;
+    fe_conn_later(s->conn);
+    return fe_wait(s, next, false);
+}
+
+void fe_resume(struct fe_session *s, status st)
+{
+    struct fe_work *w = s->work;
+    fe_next *next = w->next;
+    w->next = NULL;
+    w->stalled = w->yielded = w->sleeping = w->uncertain = false;
+    s->busy = s->pending = false;
+    if (s->gone) {
+        release_if_gone(s);
+        return;
+    }
+    ASSERT_INV("S1", next != NULL);
+    s->pinned = true;
+    next(s, st);
+    s->pinned = false;
+    if (s->gone) {
+        release_if_gone(s);
+        return;
+    }
+    fe_conn_run(s->conn);
+}
+
+bool fe_session_is_stalled(const struct fe_session *s)
+{
+    return s->work != NULL && s->work->stalled;
+}
+
+void fe_session_continue(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    if (w == NULL)
+        return;
+    bool drained = w->stalled && s->conn->out.size - s->conn->out_at < FE_OUTPUT_HIGH_BYTES;
+    if (w->yielded || drained)
+        fe_resume(s, ST_OK);
+}
+
+void fe_session_cancel(struct fe_session *s, bool timeout)
+{
+    struct fe_work *w = s->work;
+    if (s->mode == FE_MODE_COPY_IN && !s->busy) {
+        w->cancelled = true;
+        w->timed_out = timeout;
+        s->pinned = true;
+        fe_copy_in_abort(s, fe_check_cancel(s));
+        s->pinned = false;
+        release_if_gone(s);
+        return;
+    }
+    if (w == NULL || !s->busy || w->uncertain)
+        return;
+    w->cancelled = true;
+    w->timed_out = timeout;
+    if (w->sleeping) {
+        loop_timer_stop(w->sleep);
+        fe_resume(s, ST_CANCELLED);
+    } else if (s->pending) {
+        cl_cancel(s->client);
+    }
+}
+
+/* -- limits of time ----------------------------------------------------------------------------- */
+
+static void on_timer(void *arg)
+{
+    struct fe_session *s = arg;
+    if (s->timer_statement) {
+        fe_session_cancel(s, true);
+        return;
+    }
+    if (s->busy)
+        return;
+    if (s->txn == FE_TXN_BLOCK || s->txn == FE_TXN_FAILED)
+        fe_fatal(s, "25P03", "terminating connection due to idle-in-transaction timeout");
+    else
+        fe_fatal(s, "57P05", "terminating connection due to idle-session timeout");
+}
+
+static void arm(struct fe_session *s, uint64_t us, bool statement)
+{
+    if (s->timer == NULL)
+        s->timer = loop_timer_new(s->worker->loop, on_timer, s);
+    s->timer_statement = statement;
+    loop_timer_start(s->timer, us);
+}
+
+static void arm_statement_timer(struct fe_session *s)
+{
+    if (s->settings.statement_timeout_us != 0 && !s->timer_statement)
+        arm(s, s->settings.statement_timeout_us, true);
+}
+
+static void stop_timer(struct fe_session *s)
+{
+    if (s->timer != NULL)
+        loop_timer_stop(s->timer);
+    s->timer_statement = false;
+}
+
+static void arm_idle_timer(struct fe_session *s)
+{
+    bool inside = s->txn == FE_TXN_BLOCK || s->txn == FE_TXN_FAILED;
+    uint64_t us = inside ? s->settings.idle_in_txn_timeout_us : s->settings.idle_timeout_us;
+    if (us != 0)
+        arm(s, us, false);
+}
+
+/* -- the ends of cycles ------------------------------------------------------------------------- */
+
+void fe_fatal(struct fe_session *s, const char *sqlstate, const char *message)
+{
+    struct err err;
+    (void)err_set_state(&err, ST_PROTOCOL, sqlstate, "%s", message);
+    fe_put_error(fe_out(s), 'E', "FATAL", &err, NULL);
+    fe_conn_drain(s->conn);
+}
+
+void fe_fail(struct fe_session *s)
+{
+    struct fe_work *w = fe_work(s);
+    err_default(&w->err, w->err.code != ST_OK ? w->err.code : ST_INTERNAL);
+    fe_put_error(fe_out(s), 'E', "ERROR", &w->err, w->context[0] != '\0' ? w->context : NULL);
+    w->context[0] = '\0';
+    err_clear(&w->err);
+    w->cancelled = w->timed_out = false;
+    stop_timer(s);
+    fe_txn_abort(s);
+    if (w->extended)
+        s->mode = FE_MODE_SKIP;
+}
+
+static char txn_letter(const struct fe_session *s)
+{
+    return s->txn == FE_TXN_BLOCK ? 'T' : s->txn == FE_TXN_FAILED ? 'E' : 'I';
+}
+
+void fe_ready(struct fe_session *s)
+{
+    struct obuf *o = fe_out(s);
+    ASSERT(s->txn != FE_TXN_IMPLICIT);
+    if (s->txn == FE_TXN_IDLE)
+        fe_notify_flush(s);
+    if ((s->settings.dirty[0] | s->settings.dirty[1]) != 0)
+        fe_settings_report(&s->settings, false, o);
+    fe_put_ready(o, txn_letter(s));
+    s->mode = FE_MODE_NORMAL;
+    work_release(s);
+    stop_timer(s);
+    arm_idle_timer(s);
+    if (s->stopping)
+        fe_fatal(s, "57P01", "terminating connection due to administrator command");
+}
+
+void fe_message_done(struct fe_session *s)
+{
+    stop_timer(s);
+    if (s->work != NULL)
+        s->work->cancelled = s->work->timed_out = false;
+}
+
+bool fe_session_is_idle(const struct fe_session *s)
+{
+    return !s->busy && s->work == NULL;
+}
+
+void fe_session_stop(struct fe_session *s)
+{
+    s->stopping = true;
+    if (!s->busy && s->mode == FE_MODE_NORMAL)
+        fe_fatal(s, "57P01", "terminating connection due to administrator command");
+}
+
+/* -- messages ----------------------------------------------------------------------------------- */
+
+void fe_session_unknown(struct fe_session *s, uint8_t type)
+{
+    char text[64];
+    if (s->mode == FE_MODE_COPY_IN) {
+        snprintf(text, sizeof text, "unexpected message type 0x%02X during COPY from stdin", type);
+        (void)err_set(&fe_work(s)->err, ST_PROTOCOL, "%s", text);
+        s->pinned = true;
+        fe_copy_in_abort(s, ST_PROTOCOL);
+        s->pinned = false;
+        fe_fatal(s, "08P01", "terminating connection because protocol synchronization was lost");
+        release_if_gone(s);
+        return;
+    }
+    snprintf(text, sizeof text, "invalid frontend message type %u", type);
+    fe_fatal(s, "08P01", text);
+}
+
+static void function_call(struct fe_session *s)
+{
+    struct fe_work *w = fe_work(s);
+    status st = ST_TXN_STATE;
+    if (s->txn == FE_TXN_FAILED)
+        st = fe_txn_refuse(s);
+    else
+        st = err_set(&w->err, ST_UNSUPPORTED, "function call messages are not supported");
+    ASSERT(st != ST_OK);
+    w->extended = false;
+    fe_fail(s);
+    fe_ready(s);
+}
+
+static void copy_message(struct fe_session *s, const struct fe_frame *f)
+{
+    switch (f->type) {
+    case 'd': fe_copy_in_data(s, f->body); break;
+    case 'c': fe_copy_in_done(s); break;
+    case 'f': fe_copy_in_fail(s, f->body); break;
+    case 'H':
+    case 'S': break;
+    case 'X': fe_conn_drain(s->conn); break;
+    default: fe_session_unknown(s, f->type); break;
+    }
+}
+
+static enum fe_handled normal_message(struct fe_session *s, const struct fe_frame *f)
+{
+    struct fe_work *w = fe_work(s);
+    if (f->type != 'H' && f->type != 'd' && f->type != 'c' && f->type != 'f')
+        w->extended = f->type != 'Q' && f->type != 'F' && f->type != 'S';
+    if (s->timer != NULL && !s->timer_statement)
+        loop_timer_stop(s->timer);
+    switch (f->type) {
+    case 'Q': fe_simple_query(s, f->body); break;
+    case 'P': fe_extended_parse(s, f->body); break;
+    case 'B': fe_extended_bind(s, f->body); break;
+    case 'D': fe_extended_describe(s, f->body); break;
+    case 'E': return fe_extended_execute(s, f->body);
+    case 'C': fe_extended_close(s, f->body); break;
+    case 'S': fe_extended_sync(s); break;
+    case 'F': function_call(s); break;
+    case 'H': fe_conn_dirty(s->conn); break;
+    case 'X': fe_conn_drain(s->conn); break;
+    default: break; /* CopyData, CopyDone, CopyFail outside COPY: dropped */
+    }
+    return FE_HANDLED;
+}
+
+enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *f)
+{
+    ASSERT_INV("S1", !s->busy);
+    enum fe_handled done = FE_HANDLED;
+    s->pinned = true;
+    switch (s->mode) {
+    case FE_MODE_COPY_IN: copy_message(s, f); break;
+    case FE_MODE_SKIP:
+        if (f->type == 'S')
+            fe_extended_sync(s);
+        else if (f->type == 'X')
+            fe_conn_drain(s->conn);
+        break;
+    case FE_MODE_NORMAL: done = normal_message(s, f); break;
+    }
+    s->pinned = false;
+    release_if_gone(s);
+    return done;
+}
+
+/* -- names -------------------------------------------------------------------------------------- */
+
+status fe_name(struct fe_session *s, bytes wire, struct arena *a, const char **out)
+{
+    ST_TRY(fe_utf8_check(wire, &fe_work(s)->err));
+    size_t n = wire.size;
+    if (n > LIMIT_IDENTIFIER_BYTES) {
+        n = LIMIT_IDENTIFIER_BYTES;
+        while (n > 0 && (wire.data[n] & 0xC0) == 0x80)
+            n--;
+    }
+    *out = arena_strdup(a, bytes_make(wire.data, n));
+    return ST_OK;
+}
+
+static uint32_t hash_name(const char *name)
+{
+    uint32_t h = 2166136261u;
+    for (; *name != '\0'; name++)
+        h = (h ^ (uint8_t)*name) * 16777619u;
+    return h;
+}
+
+struct fe_statement *fe_statement_new(struct fe_session *s)
+{
+    struct fe_pool *pool = s->worker->pool;
+    struct fe_statement *st = pool->statements;
+    if (st != NULL) {
+        pool->statements = st->next;
+        pool->statement_count--;
+    } else {
+        st = calloc(1, sizeof *st);
+        ASSERT(st != NULL);
+        arena_init(&st->arena, 1024);
+    }
+    st->refs = 1;
+    st->next = NULL;
+    st->name = NULL;
+    st->stmt = (struct pl_statement){0};
+    return st;
+}
+
+void fe_statement_unref(struct fe_session *s, struct fe_statement *st)
+{
+    if (st == NULL)
+        return;
+    ASSERT(st->refs > 0);
+    if (--st->refs > 0)
+        return;
+    pl_plan_unref(st->stmt.plan);
+    st->stmt.plan = NULL;
+    struct fe_pool *pool = s->worker->pool;
+    if (pool->statement_count >= POOL_MAX) {
+        statement_destroy(st);
+        return;
+    }
+    arena_reset(&st->arena);
+    st->next = pool->statements;
+    pool->statements = st;
+    pool->statement_count++;
+}
+
+static struct fe_statement **statement_slot(struct fe_session *s, const char *name)
+{
+    if (s->bucket_count == 0)
+        return NULL;
+    struct fe_statement **p = &s->buckets[hash_name(name) & (s->bucket_count - 1)];
+    while (*p != NULL && strcmp((*p)->name, name) != 0)
+        p = &(*p)->next;
+    return p;
+}
+
+struct fe_statement *fe_statement_find(struct fe_session *s, const char *name)
+{
+    if (name[0] == '\0')
+        return s->unnamed;
+    struct fe_statement **p = statement_slot(s, name);
+    return p != NULL ? *p : NULL;
+}
+
+static void grow_buckets(struct fe_session *s)
+{
+    unsigned count = s->bucket_count == 0 ? 8 : s->bucket_count * 4;
+    struct fe_statement **fresh = calloc(count, sizeof(struct fe_statement *));
+    ASSERT(fresh != NULL);
+    for (unsigned i = 0; i < s->bucket_count; i++)
+        for (struct fe_statement *st = s->buckets[i], *next; st != NULL; st = next) {
+            next = st->next;
+            struct fe_statement **home = &fresh[hash_name(st->name) & (count - 1)];
+            st->next = *home;
+            *home = st;
+        }
+    free(s->buckets);
+    s->buckets = fresh;
+    s->bucket_count = count;
+}
+
+status fe_statement_name(struct fe_session *s, struct fe_statement *st, const char *name)
+{
+    struct err *err = &fe_work(s)->err;
+    if (name[0] == '\0') {
+        fe_statement_unref(s, s->unnamed);
+        s->unnamed = st;
+        st->refs++;
+        return ST_OK;
+    }
+    if (fe_statement_find(s, name) != NULL)
+        return err_set_state(err, ST_EXISTS, "42P05", "prepared statement \"%s\" already exists",
+                             name);
+    if (s->statement_count >= FE_STATEMENTS_MAX)
+        return err_set_state(err, ST_LIMIT, "54000", "too many prepared statements in one session");
+    if (s->statement_count >= s->bucket_count * 2)
+        grow_buckets(s);
+    st->name = arena_strdup(&st->arena, bytes_str(name));
+    struct fe_statement **home = &s->buckets[hash_name(name) & (s->bucket_count - 1)];
+    st->next = *home;
+    *home = st;
+    st->refs++;
+    s->statement_count++;
+    return ST_OK;
+}
+
+bool fe_statement_drop(struct fe_session *s, const char *name)
+{
+    if (name[0] == '\0') {
+        bool was = s->unnamed != NULL;
+        fe_statement_unref(s, s->unnamed);
+        s->unnamed = NULL;
+        return was;
+    }
+    struct fe_statement **p = statement_slot(s, name);
+    if (p == NULL || *p == NULL)
+        return false;
+    struct fe_statement *st = *p;
+    *p = st->next;
+    s->statement_count--;
+    fe_statement_unref(s, st);
+    return true;
+}
+
+void fe_statement_drop_all(struct fe_session *s)
+{
+    for (unsigned i = 0; i < s->bucket_count; i++)
+        while (s->buckets[i] != NULL) {
+            struct fe_statement *st = s->buckets[i];
+            s->buckets[i] = st->next;
+            fe_statement_unref(s, st);
+        }
+    s->statement_count = 0;
+}
+
+struct fe_portal *fe_portal_new(struct fe_session *s, struct fe_statement *st)
+{
+    struct fe_pool *pool = s->worker->pool;
+    struct fe_portal *p = pool->portals;
+    if (p != NULL) {
+        pool->portals = p->next;
+        pool->portal_count--;
+    } else {
+        p = calloc(1, sizeof *p);
+        ASSERT(p != NULL);
+        arena_init(&p->arena, 1024);
+        arena_init(&p->page, 4096);
+    }
+    p->refs = 1;
+    p->statement = st;
+    st->refs++;
+    p->level = s->savepoint_count;
+    return p;
+}
+
+void fe_portal_unref(struct fe_session *s, struct fe_portal *p)
+{
+    if (p == NULL)
+        return;
+    ASSERT(p->refs > 0);
+    if (--p->refs > 0)
+        return;
+    fe_statement_unref(s, p->statement);
+    fe_portal_unref(s, p->parent);
+    arena_reset(&p->arena);
+    arena_reset(&p->page);
+    obuf_reset(&p->store);
+    obuf_shrink(&p->store, 16u * 1024u);
+    struct fe_pool *pool = s->worker->pool;
+    if (pool->portal_count >= POOL_MAX) {
+        portal_destroy(p);
+        return;
+    }
+    *p = (struct fe_portal){.arena = p->arena,
+                            .page = p->page,
+                            .store = p->store,
+                            .last = p->last,
+                            .last_capacity = p->last_capacity,
+                            .next = pool->portals};
+    pool->portals = p;
+    pool->portal_count++;
+}
+
+static struct fe_portal **portal_slot(struct fe_session *s, const char *name)
+{
+    struct fe_portal **p = &s->portals;
+    while (*p != NULL && strcmp((*p)->name, name) != 0)
+        p = &(*p)->next;
+    return p;
+}
+
+struct fe_portal *fe_portal_find(struct fe_session *s, const char *name)
+{
+    return *portal_slot(s, name);
+}
+
+status fe_portal_name(struct fe_session *s, struct fe_portal *p, const char *name)
+{
+    struct err *err = &fe_work(s)->err;
+    if (name[0] == '\0')
+        fe_portal_drop(s, name);
+    else if (fe_portal_find(s, name) != NULL)
+        return err_set_state(err, ST_EXISTS, "42P03", "cursor \"%s\" already exists", name);
+    if (s->portal_count >= FE_PORTALS_MAX)
+        return err_set_state(err, ST_LIMIT, "54000", "too many open cursors in one session");
+    p->name = arena_strdup(&p->arena, bytes_str(name));
+    p->next = s->portals;
+    s->portals = p;
+    p->refs++;
+    s->portal_count++;
+    return ST_OK;
+}
+
+static void portal_unlink(struct fe_session *s, struct fe_portal **slot)
+{
+    struct fe_portal *p = *slot;
+    *slot = p->next;
+    p->next = NULL;
+    p->dropped = true;
+    s->portal_count--;
+    fe_portal_unref(s, p);
+}
+
+bool fe_portal_drop(struct fe_session *s, const char *name)
+{
+    struct fe_portal **slot = portal_slot(s, name);
+    if (*slot == NULL)
+        return false;
+    portal_unlink(s, slot);
+    return true;
+}
+
+void fe_portal_drop_all(struct fe_session *s, bool all, unsigned level)
+{
+    for (struct fe_portal **p = &s->portals; *p != NULL;) {
+        if ((all || !(*p)->hold) && (*p)->level >= level)
+            portal_unlink(s, p);
+        else
+            p = &(*p)->next;
+    }
+}
+
+/* -- planning ----------------------------------------------------------------------------------- */
+
+static status plan_take(struct fe_session *s, status st)
+{
+    struct fe_work *w = s->work;
+    struct fe_statement *target = w->planning;
+    w->planning = NULL;
+    if (st == ST_OK)
+        target->stmt = w->plan.out;
+    else
+        w->err = w->plan.err;
+    if (st != ST_OK)
+        err_default(&w->err, st);
+    fe_statement_unref(s, target);
+    return st;
+}
+
+static void plan_done(struct pl_request *r, status st)
+{
+    struct fe_session *s = r->arg;
+    st = plan_take(s, st);
+    if (st == ST_OK && !s->gone)
+        st = fe_check_cancel(s);
+    fe_resume(s, st);
+}
+
+status fe_plan(struct fe_session *s, struct fe_statement *st, bytes text, const uint32_t *types,
+               unsigned type_count, fe_next *next)
+{
+    struct fe_work *w = fe_work(s);
+    ASSERT(w->planning == NULL);
+    w->planning = st;
+    st->refs++;
+    /* err is large and is filled on errors only. */
+    w->plan.done = plan_done;
+    w->plan.arg = s;
+    w->plan.text = text;
+    w->plan.types = types;
+    w->plan.type_count = type_count;
+    w->plan.arena = &st->arena;
+    w->plan.out = (struct pl_statement){0};
+    w->plan.err.code = ST_OK;
+    w->plan.job = NULL;
+    status result = pl_plan(s->worker->planner, &w->plan);
+    if (result == ST_PENDING)
+        return fe_wait(s, next, true);
+    return plan_take(s, result);
+}
+
+static const char *get_setting(void *arg, const char *name)
+{
+    const struct fe_session *s = arg;
+    return fe_settings_get(&s->settings, name);
+}
+
+static status set_setting(void *arg, const char *name, const char *value, bool local,
+                          struct err *err)
+{
+    struct fe_session *s = arg;
+    return fe_settings_set(&s->settings, name, value, local, err);
+}
+
+/* splitmix64: seeds must differ, nothing more. */
+static uint64_t next_random(struct fe_worker *w)
+{
+    uint64_t z = (w->random += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+void fe_context(struct fe_session *s, struct pl_context *out)
+{
+    int64_t now = fe_now(s);
+    *out = (struct pl_context){
+        .ns = s->ns,
+        .now = now,
+        .clock_now = fe_clock(s),
+        .seed = next_random(s->worker),
+        .style = &s->settings.style,
+        .user = s->user,
+        .database = s->database,
+        .application_name = s->settings.value[0] != NULL   ? s->settings.value[0]
+                            : s->settings.start[0] != NULL ? s->settings.start[0]
+                                                           : "",
+        .backend_pid = s->number,
+        .in_transaction = s->txn == FE_TXN_BLOCK || s->txn == FE_TXN_IMPLICIT,
+        .read_only = fe_read_only(s),
+        .setting = get_setting,
+        .set_setting = set_setting,
+        .arg = s,
+    };
+}

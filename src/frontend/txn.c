@@ -1,0 +1,224 @@
+/*
+ * frontend/txn.c — the session's transaction: one enum, and what goes with its end.
+ *
+ *                 statements of one message, before Sync
+ *        IDLE ───────────────────────────> IMPLICIT ──BEGIN──┐
+ *         │ ^<──── commit at the end, rollback on error ──┘  v
+ *         └─BEGIN──────────────────────────────────────────> BLOCK ──error──> FAILED
+ *           ^<──────────────── COMMIT, ROLLBACK ───────────────┘ ^─ROLLBACK TO─┘ │
+ *           └────────────────────────── COMMIT (says ROLLBACK), ROLLBACK ────────┘
+ *
+ * cl_begin is called by the first statement that touches data (fe_txn_touch): BEGIN itself costs
+ * nothing and the snapshot is as new as can be.
+ *
+ * Invariants
+ *   T1  cl_in_transaction only in IMPLICIT and BLOCK, and in FAILED while a savepoint can still bring
+ *       the block back.
+ *   T2  Settings, notifications and portals end with the transaction: committed or undone in one
+ *       place, end_of_transaction().
+ */
+#include "base/assert.h"
+#include "frontend/execute.h"
+#include <stdlib.h>
+
+#define EPOCH_2000_US (INT64_C(946684800) * 1000000)
+
+int64_t fe_clock(struct fe_session *s)
+{
+    return env_unix_us(cl_node_env(s->worker->node)) - EPOCH_2000_US;
+}
+
+int64_t fe_now(struct fe_session *s)
+{
+    if (s->txn == FE_TXN_IDLE)
+        return fe_clock(s);
+    if (s->txn_now == 0)
+        s->txn_now = fe_clock(s);
+    return s->txn_now;
+}
+
+bool fe_is_txn_exit(enum pl_kind k)
+{
+    return k == PL_COMMIT || k == PL_ROLLBACK || k == PL_ROLLBACK_TO;
+}
+
+status fe_txn_refuse(struct fe_session *s)
+{
+    return err_set_state(
+        &fe_work(s)->err, ST_TXN_STATE, "25P02",
+        "current transaction is aborted, commands ignored until end of transaction block");
+}
+
+bool fe_read_only(const struct fe_session *s)
+{
+    if (s->txn == FE_TXN_BLOCK || s->txn == FE_TXN_FAILED)
+        return s->txn_read_only;
+    return s->settings.default_read_only || s->settings.read_only;
+}
+
+void fe_txn_touch(struct fe_session *s)
+{
+    if (s->txn == FE_TXN_IDLE || cl_in_transaction(s->client))
+        return;
+    cl_begin(s->client, fe_read_only(s), fe_now(s));
+}
+
+static void drop_savepoints(struct fe_session *s, unsigned keep)
+{
+    while (s->savepoint_count > keep)
+        free(s->savepoints[--s->savepoint_count].name);
+}
+
+static void end_of_transaction(struct fe_session *s, bool committed)
+{
+    s->txn = FE_TXN_IDLE;
+    s->txn_now = 0;
+    s->txn_read_only = false;
+    s->txn_isolation = NULL;
+    drop_savepoints(s, 0);
+    if (s->portals != NULL)
+        fe_portal_drop_all(s, false, 0);
+    if (committed) {
+        fe_settings_commit(&s->settings);
+        fe_notify_commit(s);
+    } else {
+        fe_settings_rollback_to(&s->settings, 0);
+        fe_notify_abort(s);
+    }
+}
+
+static status take_commit(struct fe_session *s, status st)
+{
+    struct fe_work *w = s->work;
+    if (st != ST_OK) {
+        w->err = w->call.err;
+        err_default(&w->err, st);
+    }
+    end_of_transaction(s, st == ST_OK);
+    return st;
+}
+
+static void commit_done(struct cl_call *call, status st)
+{
+    struct fe_session *s = call->arg;
+    fe_resume(s, take_commit(s, st));
+}
+
+status fe_txn_commit(struct fe_session *s, fe_next *next)
+{
+    if (!cl_in_transaction(s->client)) {
+        end_of_transaction(s, true);
+        return ST_OK;
+    }
+    struct cl_call *call = fe_call(s);
+    call->done = commit_done;
+    status st = cl_commit(s->client, call);
+    if (st == ST_PENDING) {
+        s->work->uncertain = true;
+        return fe_wait(s, next, true);
+    }
+    return take_commit(s, st);
+}
+
+void fe_txn_rollback(struct fe_session *s)
+{
+    if (cl_in_transaction(s->client))
+        cl_rollback(s->client);
+    end_of_transaction(s, false);
+}
+
+void fe_txn_abort(struct fe_session *s)
+{
+    switch (s->txn) {
+    case FE_TXN_BLOCK:
+        s->txn = FE_TXN_FAILED;
+        /* Without a savepoint nothing can come back: free the write set now. */
+        if (s->savepoint_count == 0 && cl_in_transaction(s->client))
+            cl_rollback(s->client);
+        break;
+    case FE_TXN_FAILED: break;
+    case FE_TXN_IDLE:
+    case FE_TXN_IMPLICIT: fe_txn_rollback(s); break;
+    }
+}
+
+/* -- savepoints --------------------------------------------------------------------------------- */
+
+static status outside(struct fe_session *s, const char *what)
+{
+    return err_set_state(&fe_work(s)->err, ST_TXN_STATE, "25P01",
+                         "%s can only be used in transaction blocks", what);
+}
+
+static int savepoint_find(const struct fe_session *s, const char *name)
+{
+    for (unsigned i = s->savepoint_count; i > 0; i--)
+        if (strcmp(s->savepoints[i - 1].name, name) == 0)
+            return (int)i - 1;
+    return -1;
+}
+
+static status no_savepoint(struct fe_session *s, const char *name)
+{
+    return err_set_state(&fe_work(s)->err, ST_TXN_STATE, "3B001", "savepoint \"%s\" does not exist",
+                         name);
+}
+
+status fe_txn_savepoint(struct fe_session *s, const char *name)
+{
+    if (s->txn != FE_TXN_BLOCK)
+        return outside(s, "SAVEPOINT");
+    if (s->savepoint_count >= LIMIT_SAVEPOINTS)
+        return err_set(&fe_work(s)->err, ST_LIMIT, "too many savepoints in one transaction");
+    if (s->savepoint_count == s->savepoint_capacity) {
+        s->savepoint_capacity = s->savepoint_capacity == 0 ? 4 : s->savepoint_capacity * 2;
+        s->savepoints = realloc(s->savepoints, s->savepoint_capacity * sizeof *s->savepoints);
+        ASSERT(s->savepoints != NULL);
+    }
+    struct fe_savepoint *sp = &s->savepoints[s->savepoint_count++];
+    *sp = (struct fe_savepoint){.name = strdup(name),
+                                .has_mark = cl_in_transaction(s->client),
+                                .settings = fe_settings_mark(&s->settings),
+                                .notifies = fe_notify_mark(s)};
+    ASSERT(sp->name != NULL);
+    if (sp->has_mark)
+        sp->mark = cl_savepoint(s->client);
+    return ST_OK;
+}
+
+status fe_txn_release(struct fe_session *s, const char *name)
+{
+    if (s->txn != FE_TXN_BLOCK)
+        return outside(s, "RELEASE SAVEPOINT");
+    int i = savepoint_find(s, name);
+    if (i < 0)
+        return no_savepoint(s, name);
+    drop_savepoints(s, (unsigned)i);
+    for (struct fe_portal *p = s->portals; p != NULL; p = p->next)
+        if (p->level > (unsigned)i)
+            p->level = (unsigned)i;
+    return ST_OK;
+}
+
+status fe_txn_rollback_to(struct fe_session *s, const char *name)
+{
+    if (s->txn != FE_TXN_BLOCK && s->txn != FE_TXN_FAILED)
+        return outside(s, "ROLLBACK TO SAVEPOINT");
+    int i = savepoint_find(s, name);
+    if (i < 0)
+        return no_savepoint(s, name);
+    struct fe_savepoint *sp = &s->savepoints[i];
+    if (sp->has_mark && !cl_in_transaction(s->client))
+        return err_set(&fe_work(s)->err, ST_TXN_TIMEOUT,
+                       "the transaction is over, it cannot go back to a savepoint");
+    if (sp->has_mark)
+        cl_rollback_to(s->client, sp->mark);
+    else if (cl_in_transaction(s->client))
+        cl_rollback(s->client); /* nothing had been touched yet: begin anew */
+    fe_settings_rollback_to(&s->settings, sp->settings);
+    fe_notify_rollback_to(s, sp->notifies);
+    fe_portal_drop_all(s, true, (unsigned)i + 1);
+    drop_savepoints(s, (unsigned)i + 1);
+    s->txn = FE_TXN_BLOCK;
+    return ST_OK;
+}
