@@ -2,8 +2,8 @@
  * frontend/conn.c — sockets, buffers, turns.
  *
  * Input is appended to c->in and handled from c->in_at; output is appended to c->out by whoever
- * answers and sent from c->out_at once at the end of a turn. Both buffers are given back when empty,
- * so that an idle connection costs its struct only.
+ * answers and sent from c->out_at once at the end of a turn. Both buffers are given back when
+ * empty, so that an idle connection costs its struct only.
  *
  *            readable                       end of turn
  *   socket ───────────> in ─ fe_conn_run ─> out ───────────> socket
@@ -56,7 +56,7 @@ static void move(struct fe_conn *c, enum fe_conn_state next)
 
 static void on_event(void *arg, int events);
 
-/* -- life --------------------------------------------------------------------------------------- */
+/* -- life -------------------------------------------------------------------------------------- */
 
 /* A peer that vanished without a word is noticed within a minute or two, also while we write. */
 static void set_options(int fd)
@@ -167,7 +167,7 @@ void fe_conn_drain(struct fe_conn *c)
     fe_conn_dirty(c);
 }
 
-/* -- output ------------------------------------------------------------------------------------- */
+/* -- output ------------------------------------------------------------------------------------ */
 
 void fe_conn_dirty(struct fe_conn *c)
 {
@@ -269,7 +269,7 @@ static void flush(struct fe_conn *c)
     }
 }
 
-/* -- turns -------------------------------------------------------------------------------------- */
+/* -- turns ------------------------------------------------------------------------------------- */
 
 void fe_conn_later(struct fe_conn *c)
 {
@@ -312,7 +312,7 @@ void fe_worker_turn(void *worker)
         loop_again(w->loop);
 }
 
-/* -- input -------------------------------------------------------------------------------------- */
+/* -- input ------------------------------------------------------------------------------------- */
 
 uint8_t fe_conn_peek(const struct fe_conn *c)
 {

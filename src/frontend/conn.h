@@ -95,7 +95,8 @@ void fe_conn_drain(struct fe_conn *c);
 void fe_conn_close(struct fe_conn *c);
 /* The session of a closed connection is gone: frees C. */
 void fe_conn_free(struct fe_conn *c);
-/* The type of the first whole message after the current one that is not a Close; 0 = none is there. */
+/* The type of the first whole message after the current one that is not a Close; 0 = none is
+ * there. */
 uint8_t fe_conn_peek(const struct fe_conn *c);
 /* The end of a turn: runs who may run, sends what is to be sent. */
 void fe_worker_turn(void *worker);

@@ -71,7 +71,7 @@ void fe_copy_in_abort(struct fe_session *s, status st)
     end(s, st);
 }
 
-/* -- beginning ---------------------------------------------------------------------------------- */
+/* -- beginning --------------------------------------------------------------------------------- */
 
 static void put_response(struct fe_session *s, const struct pl_utility *u)
 {
@@ -117,7 +117,7 @@ status fe_run_copy_in(struct fe_session *s, const struct pl_plan *plan)
     return ST_PENDING;
 }
 
-/* -- rows --------------------------------------------------------------------------------------- */
+/* -- rows -------------------------------------------------------------------------------------- */
 
 static void put_context(struct fe_session *s, const struct fe_copy *c,
                         const struct fe_copy_row *row)
@@ -224,7 +224,7 @@ static NODISCARD status add_row(struct fe_session *s, struct fe_copy *c,
     return ST_OK;
 }
 
-/* -- batches ------------------------------------------------------------------------------------ */
+/* -- batches ----------------------------------------------------------------------------------- */
 
 static void consume(struct fe_session *s);
 
@@ -317,7 +317,7 @@ static void consume(struct fe_session *s)
     }
 }
 
-/* -- messages ----------------------------------------------------------------------------------- */
+/* -- messages ---------------------------------------------------------------------------------- */
 
 void fe_copy_in_data(struct fe_session *s, bytes data)
 {

@@ -8,7 +8,7 @@
 
 static const char binary_header[19] = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0";
 
-/* -- fields ------------------------------------------------------------------------------------- */
+/* -- fields ------------------------------------------------------------------------------------ */
 
 static void put_escaped(const struct fe_run *r, struct obuf *o, bytes field)
 {
@@ -71,7 +71,7 @@ void fe_copy_text_field(struct fe_run *r, struct obuf *o, bool first, bytes fiel
         put_escaped(r, o, field);
 }
 
-/* -- the run ------------------------------------------------------------------------------------ */
+/* -- the run ----------------------------------------------------------------------------------- */
 
 static void put_response(struct fe_session *s)
 {

@@ -1,10 +1,11 @@
 /*
  * frontend/copy_parse.c — text, csv and binary rows out of a stream.
  *
- * text    A row is a line. A backslash takes the next character with it, also a line end. A field that
- *         reads as the null text before escapes are undone is NULL. `\.` alone is the end.
+ * text    A row is a line. A backslash takes the next character with it, also a line end. A field
+ *         that reads as the null text before escapes are undone is NULL. `\.` alone is the end.
  * csv     A row ends at a line end outside quotes. Only a field without quotes can be NULL.
- * binary  Signature, flags, extension; rows of a count and fields with lengths; count -1 is the end.
+ * binary  Signature, flags, extension; rows of a count and fields with lengths; count -1 is the
+ * end.
  *
  * The first line end says whether lines end in LF or CR LF; after that the other is an error.
  *
@@ -50,7 +51,7 @@ static status bad(struct err *err, const char *text)
     return err_set_state(err, ST_INVALID, "22P04", "%s", text);
 }
 
-/* -- lines -------------------------------------------------------------------------------------- */
+/* -- lines ------------------------------------------------------------------------------------- */
 
 /* Where the current row's line end is; SIZE_MAX = not there yet. Counts lines inside quotes. */
 static size_t find_line_end(struct fe_copy_parser *p)
@@ -123,7 +124,7 @@ static NODISCARD status take_line(struct fe_copy_parser *p, bool last, bytes *li
     return ST_OK;
 }
 
-/* -- text --------------------------------------------------------------------------------------- */
+/* -- text -------------------------------------------------------------------------------------- */
 
 static int hex_digit(uint8_t c)
 {
@@ -208,7 +209,7 @@ static NODISCARD status split_text(const struct fe_copy_parser *p, bytes line, s
     return ST_OK;
 }
 
-/* -- csv ---------------------------------------------------------------------------------------- */
+/* -- csv --------------------------------------------------------------------------------------- */
 
 static unsigned count_csv_fields(const struct fe_copy_parser *p, bytes line)
 {
@@ -293,7 +294,7 @@ static NODISCARD status next_line(struct fe_copy_parser *p, bool last, struct ar
     return ST_OK;
 }
 
-/* -- binary ------------------------------------------------------------------------------------- */
+/* -- binary ------------------------------------------------------------------------------------ */
 
 static uint32_t load(const uint8_t *d, unsigned size)
 {
@@ -306,9 +307,11 @@ static uint32_t load(const uint8_t *d, unsigned size)
 static NODISCARD status skip_header(struct fe_copy_parser *p, bool last, struct err *err)
 {
     size_t left = p->in.size - p->at;
+    if (left == 0)
+        return last ? bad(err, "COPY file signature not recognized") : ST_NOT_FOUND;
     const uint8_t *d = p->in.data + p->at;
     size_t known = left < sizeof signature ? left : sizeof signature;
-    if (known > 0 && memcmp(d, signature, known) != 0)
+    if (memcmp(d, signature, known) != 0)
         return bad(err, "COPY file signature not recognized");
     if (left < sizeof signature + 8)
         return last ? bad(err, "COPY file signature not recognized") : ST_NOT_FOUND;
@@ -328,12 +331,12 @@ static NODISCARD status skip_header(struct fe_copy_parser *p, bool last, struct 
 static NODISCARD status next_tuple(struct fe_copy_parser *p, bool last, struct arena *a,
                                    struct fe_copy_row *out, struct err *err)
 {
-    const uint8_t *d = p->in.data + p->at;
     size_t left = p->in.size - p->at, i = 2;
-    if (left == 0 && last)
-        return ST_END;
+    if (left == 0)
+        return last ? ST_END : ST_NOT_FOUND;
     if (left < 2)
         return last ? bad(err, "unexpected EOF in COPY data") : ST_NOT_FOUND;
+    const uint8_t *d = p->in.data + p->at;
     int16_t count = (int16_t)load(d, 2);
     if (count == -1) {
         p->ended = true;
@@ -372,7 +375,8 @@ static NODISCARD status next_binary(struct fe_copy_parser *p, bool last, struct 
 {
     if (!p->signature_seen)
         ST_TRY(skip_header(p, last, err));
-    /* Trying again from the row's start with every piece must stay cheap: wait until it has doubled. */
+    /* Trying again from the row's start with every piece must stay cheap: wait until it has
+     * doubled. */
     if (!last && p->in.size - p->at < p->wanted)
         return ST_NOT_FOUND;
     status st = next_tuple(p, last, a, out, err);

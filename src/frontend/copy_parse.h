@@ -39,8 +39,9 @@ struct fe_copy_row {
 void fe_copy_parser_init(struct fe_copy_parser *p, enum fe_copy_kind kind);
 void fe_copy_parser_fini(struct fe_copy_parser *p);
 void fe_copy_feed(struct fe_copy_parser *p, bytes data);
-/* The next row, in A. LAST: no more will be fed. ST_OK; ST_NOT_FOUND: feed more; ST_END: all rows were
- * given, or the end marker was seen (what follows it is ignored). 22P04 as PostgreSQL says it. */
+/* The next row, in A. LAST: no more will be fed. ST_OK; ST_NOT_FOUND: feed more; ST_END: all rows
+ * were given, or the end marker was seen (what follows it is ignored). 22P04 as PostgreSQL says
+ * it. */
 NODISCARD status fe_copy_next(struct fe_copy_parser *p, bool last, struct arena *a,
                               struct fe_copy_row *out, struct err *err);
 

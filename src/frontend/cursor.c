@@ -31,8 +31,8 @@ static status declared(struct fe_session *s, status st)
     p->param_count = outer->param_count;
     p->cursor = true;
     p->hold = u->hold;
-    /* The parameters lie in the memory of the DECLARE: binding copies what it keeps, so do it now, and
-     * let that portal live as long as this one. */
+    /* The parameters lie in the memory of the DECLARE: binding copies what it keeps, so do it now,
+     * and let that portal live as long as this one. */
     st = fe_portal_bind(s, p);
     if (st == ST_OK)
         st = fe_portal_name(s, p, u->name);

@@ -13,8 +13,8 @@
  *
  * Invariants
  *   X1  Every run ends once: fe_run returns its outcome, or returned ST_PENDING and DONE gets it.
- *   X2  A portal of a read remembers its position by key; between pages nothing is held but the
- *       transaction's snapshot.
+ *   X2  A portal of a read remembers its position by key, in its own `page` arena; between pages
+ *       nothing is held but the transaction's snapshot.
  *   X3  A write is run once per portal: a second Execute gives what is left of its rows.
  */
 #include "frontend/execute.h"
@@ -27,7 +27,7 @@
 
 static NODISCARD status read_pages(struct fe_session *s);
 
-/* -- beginning and end -------------------------------------------------------------------------- */
+/* -- beginning and end ------------------------------------------------------------------------- */
 
 static void release(struct fe_session *s, status st)
 {
@@ -122,7 +122,7 @@ static NODISCARD status call_failed(struct fe_session *s, status st)
     return st;
 }
 
-/* -- binding ------------------------------------------------------------------------------------ */
+/* -- binding ----------------------------------------------------------------------------------- */
 
 status fe_portal_bind(struct fe_session *s, struct fe_portal *p)
 {
@@ -184,7 +184,7 @@ struct fe_shape fe_statement_shape(struct fe_session *s, const struct fe_stateme
     return (struct fe_shape){plan->columns, plan->column_count, true};
 }
 
-/* -- the end of a source ------------------------------------------------------------------------ */
+/* -- the end of a source ----------------------------------------------------------------------- */
 
 static NODISCARD status source_end(struct fe_session *s, status st)
 {
@@ -217,30 +217,12 @@ static NODISCARD status rows_out(struct fe_session *s)
     return ST_OK;
 }
 
-/* -- reads -------------------------------------------------------------------------------------- */
+/* -- reads ------------------------------------------------------------------------------------- */
 
 static bool on_row(void *arg, const struct kv_row *row)
 {
     const struct fe_session *s = arg;
     return !s->gone && fe_row_of_kv(arg, row);
-}
-
-/* Moves the position out of the page's memory. What RESOLVE and USAGE remember stays in it; they
- * are short. */
-static void keep_position(struct fe_portal *p)
-{
-    if (p->pos.inner != NULL)
-        return;
-    bytes last = p->pos.last;
-    if (last.size > p->last_capacity) {
-        p->last_capacity = last.size * 2;
-        p->last = realloc(p->last, p->last_capacity);
-        ASSERT(p->last != NULL);
-    }
-    if (last.size > 0 && last.data != p->last)
-        memcpy(p->last, last.data, last.size);
-    p->pos.last = last.size > 0 ? bytes_make(p->last, last.size) : BYTES_EMPTY;
-    arena_reset(&p->page);
 }
 
 static NODISCARD status page_taken(struct fe_session *s, status st)
@@ -249,8 +231,6 @@ static NODISCARD status page_taken(struct fe_session *s, status st)
     if (st != ST_OK && st != ST_END)
         return call_failed(s, st);
     p->done = st == ST_END;
-    if (!p->done)
-        keep_position(p);
     return ST_OK;
 }
 
@@ -305,7 +285,7 @@ static NODISCARD status read_start(struct fe_session *s)
     return read_pages(s);
 }
 
-/* -- writes ------------------------------------------------------------------------------------- */
+/* -- writes ------------------------------------------------------------------------------------ */
 
 static NODISCARD status write_taken(struct fe_session *s, status st)
 {
@@ -352,7 +332,7 @@ static NODISCARD status write_start(struct fe_session *s)
     return write_taken(s, st);
 }
 
-/* -- session functions, catalogue relations, functions of schema metadb ------------------------- */
+/* -- session functions, catalogue relations, functions of schema metadb ------------------------ */
 
 static NODISCARD status values_row(struct fe_session *s)
 {
@@ -459,7 +439,7 @@ static NODISCARD status function_start(struct fe_session *s)
     return st == ST_PENDING ? fe_wait(s, function_done, true) : function_taken(s, st);
 }
 
-/* -- dispatch ----------------------------------------------------------------------------------- */
+/* -- dispatch ---------------------------------------------------------------------------------- */
 
 static NODISCARD status cannot_run_again(struct fe_session *s, const struct fe_portal *p)
 {

@@ -79,8 +79,8 @@ struct fe_work {
     struct fe_session *session;
 };
 
-/* Runs P for up to LIMIT rows (INT64_MAX = all). ST_OK, an error in work->err, or ST_PENDING and DONE
- * later. The outcome is in work->run. */
+/* Runs P for up to LIMIT rows (INT64_MAX = all). ST_OK, an error in work->err, or ST_PENDING and
+ * DONE later. The outcome is in work->run. */
 NODISCARD status fe_run(struct fe_session *s, struct fe_portal *p, int64_t limit, bool describe,
                         fe_next *done);
 /* The end of a run that had to wait. */

@@ -173,7 +173,7 @@ void fe_notify_abort(struct fe_session *s)
     fe_notify_rollback_to(s, 0);
 }
 
-/* -- delivery ----------------------------------------------------------------------------------- */
+/* -- delivery ---------------------------------------------------------------------------------- */
 
 static void receive(struct fe_session *s, const struct note *n)
 {

@@ -13,7 +13,7 @@
 #include "frontend/pgwire.h"
 #include "base/assert.h"
 
-/* -- frames ------------------------------------------------------------------------------------- */
+/* -- frames ------------------------------------------------------------------------------------ */
 
 static uint32_t load32(const uint8_t *p)
 {
@@ -29,15 +29,23 @@ static uint16_t load16(const uint8_t *p)
     return __builtin_bswap16(v);
 }
 
+struct message_rule {
+    uint8_t type;
+    uint32_t largest;
+};
+
+#define FE_MESSAGE(letter, NAME, name, largest) {letter, largest},
+static const struct message_rule message_rules[] = {
+#include "frontend/pgwire_msgs.def"
+};
+
 /* The largest body of TYPE; -1 if there is no such message. */
 static int64_t largest_body(uint8_t type)
 {
-    switch (type) {
-#define FE_MESSAGE(letter, NAME, name, largest)                                                    \
-    case letter: return (int64_t)(largest);                                                        \
-        #include "frontend/pgwire_msgs.def"
-    default: return -1;
-    }
+    for (unsigned i = 0; i < ARRAY_LEN(message_rules); i++)
+        if (message_rules[i].type == type)
+            return message_rules[i].largest;
+    return -1;
 }
 
 enum fe_framing fe_frame_next(bytes in, struct fe_frame *out)
@@ -76,7 +84,7 @@ enum fe_framing fe_startup_next(bytes in, struct fe_frame *out)
     return FE_FRAME_OK;
 }
 
-/* -- fields ------------------------------------------------------------------------------------- */
+/* -- fields ------------------------------------------------------------------------------------ */
 
 static bool take(bytes *in, size_t n, bytes *out)
 {
@@ -224,7 +232,7 @@ status fe_startup_pair(bytes *in, bytes *name, bytes *value)
     return read_string(in, value, NULL);
 }
 
-/* -- messages to the client --------------------------------------------------------------------- */
+/* -- messages to the client -------------------------------------------------------------------- */
 
 size_t fe_message_begin(struct obuf *o, char type)
 {
@@ -271,7 +279,7 @@ void fe_put_parameter(struct obuf *o, const char *name, const char *value)
     fe_message_end(o, at);
 }
 
-/* -- UTF-8 -------------------------------------------------------------------------------------- */
+/* -- UTF-8 ------------------------------------------------------------------------------------- */
 
 /* Length of the character at P with N bytes left; 0 if it is none. */
 static size_t utf8_character(const uint8_t *p, size_t n)

@@ -3,7 +3,8 @@
  * and the small messages that a server sends.
  *
  * Pure functions over borrowed bytes, any thread. A decoded message borrows the frame's body.
- * Every length comes from a stranger: a body must hold exactly its fields, else ST_PROTOCOL (08P01).
+ * Every length comes from a stranger: a body must hold exactly its fields, else ST_PROTOCOL
+ * (08P01).
  */
 #ifndef FRONTEND_PGWIRE_H
 #define FRONTEND_PGWIRE_H
@@ -77,7 +78,7 @@ NODISCARD status fe_decode_copy_fail(bytes body, struct fe_msg_copy_fail *out, s
 /* For messages without fields. */
 NODISCARD status fe_decode_nothing(bytes body, struct err *err);
 
-/* -- frames ------------------------------------------------------------------------------------- */
+/* -- frames ------------------------------------------------------------------------------------ */
 
 enum fe_framing {
     FE_FRAME_OK,
@@ -92,14 +93,15 @@ struct fe_frame {
 };
 /* The message at the front of IN. */
 enum fe_framing fe_frame_next(bytes in, struct fe_frame *out);
-/* The packet at the front of IN before the session starts: no type byte. body begins with the code. */
+/* The packet at the front of IN before the session starts: no type byte. body begins with the
+ * code. */
 enum fe_framing fe_startup_next(bytes in, struct fe_frame *out);
 
 /* A StartupMessage's parameters, one pair at a time. ST_OK, ST_END after the closing zero byte,
  * ST_PROTOCOL if a name or value is missing or not ended. */
 NODISCARD status fe_startup_pair(bytes *in, bytes *name, bytes *value);
 
-/* -- messages to the client --------------------------------------------------------------------- */
+/* -- messages to the client -------------------------------------------------------------------- */
 
 /* Begins a message of TYPE; returns where its length is, for fe_message_end. */
 size_t fe_message_begin(struct obuf *o, char type);
@@ -110,7 +112,8 @@ void fe_put_tag(struct obuf *o, const char *tag);     /* CommandComplete */
 void fe_put_ready(struct obuf *o, char txn_status);
 void fe_put_parameter(struct obuf *o, const char *name, const char *value);
 
-/* Where TEXT stops being UTF-8 (no overlong forms, no surrogates, no zero byte); SIZE_MAX = nowhere. */
+/* Where TEXT stops being UTF-8 (no overlong forms, no surrogates, no zero byte); SIZE_MAX =
+ * nowhere. */
 size_t fe_utf8_fault(bytes text);
 /* ST_OK, or 22021 in PostgreSQL's words. */
 NODISCARD status fe_utf8_check(bytes text, struct err *err);

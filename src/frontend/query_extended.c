@@ -8,7 +8,8 @@
  * opened, and committed at Sync.
  *
  * Invariants
- *   E1  Every handler here either answers, or fails and leaves mode SKIP, or waits and does so later.
+ *   E1  Every handler here either answers, or fails and leaves mode SKIP, or waits and does so
+ *       later.
  */
 #include "base/assert.h"
 #include "frontend/execute.h"
@@ -22,7 +23,7 @@ static void finish(struct fe_session *s, status st)
         fe_message_done(s);
 }
 
-/* -- Parse -------------------------------------------------------------------------------------- */
+/* -- Parse ------------------------------------------------------------------------------------- */
 
 /* Ends a Parse; the statement is in run.inner meanwhile, its name in its own memory. */
 static status parsed(struct fe_session *s, status st)
@@ -106,7 +107,7 @@ void fe_extended_parse(struct fe_session *s, bytes body)
     finish(s, st);
 }
 
-/* -- Bind --------------------------------------------------------------------------------------- */
+/* -- Bind -------------------------------------------------------------------------------------- */
 
 static status read_formats(struct fe_session *s, struct fe_portal *p, struct fe_numbers in)
 {
@@ -207,7 +208,7 @@ void fe_extended_bind(struct fe_session *s, bytes body)
     finish(s, st);
 }
 
-/* -- Describe, Close ---------------------------------------------------------------------------- */
+/* -- Describe, Close --------------------------------------------------------------------------- */
 
 static status bad_kind(struct fe_session *s, const char *message, uint8_t kind)
 {
@@ -286,7 +287,7 @@ void fe_extended_close(struct fe_session *s, bytes body)
     finish(s, close_name(s, body));
 }
 
-/* -- Execute ------------------------------------------------------------------------------------ */
+/* -- Execute ----------------------------------------------------------------------------------- */
 
 static void executed(struct fe_session *s, status st)
 {
@@ -351,7 +352,7 @@ enum fe_handled fe_extended_execute(struct fe_session *s, bytes body)
     return handled;
 }
 
-/* -- Sync --------------------------------------------------------------------------------------- */
+/* -- Sync -------------------------------------------------------------------------------------- */
 
 static void synced(struct fe_session *s, status st)
 {

@@ -4,10 +4,12 @@
  *   split ─> plan all pieces ─> run one after another ─> commit what is implicit ─> ReadyForQuery
  *
  * All pieces are planned before the first one runs: a syntax error anywhere refuses the whole
- * message, as PostgreSQL's grammar does; other errors of planning come when their piece's turn comes.
+ * message, as PostgreSQL's grammar does; other errors of planning come when their piece's turn
+ * comes.
  *
  * Several pieces are one implicit transaction: the first write that is not the last piece opens it,
- * BEGIN turns it into a block. The answer of the last piece is held back until the commit went well.
+ * BEGIN turns it into a block. The answer of the last piece is held back until the commit went
+ * well.
  *
  * Invariants
  *   Q1  phase only moves forward; whatever waits comes back to go_on().
@@ -54,7 +56,7 @@ static uint32_t characters_before(bytes text, const uint8_t *end)
     return n;
 }
 
-/* -- planning ----------------------------------------------------------------------------------- */
+/* -- planning ---------------------------------------------------------------------------------- */
 
 static void planned(struct fe_session *s, status st)
 {
@@ -122,7 +124,7 @@ static void check_pieces(struct fe_session *s)
     }
 }
 
-/* -- running ------------------------------------------------------------------------------------ */
+/* -- running ----------------------------------------------------------------------------------- */
 
 static void put_result(struct fe_session *s)
 {
@@ -188,7 +190,7 @@ static bool run_piece(struct fe_session *s)
     return true;
 }
 
-/* -- the end ------------------------------------------------------------------------------------ */
+/* -- the end ----------------------------------------------------------------------------------- */
 
 static void committed(struct fe_session *s, status st)
 {

@@ -1,8 +1,8 @@
 /*
  * frontend/result.c — rows and their descriptions, written straight into the output.
  *
- * The hot path: fe_row_of_kv() is called once per row while a page is read and copies each field from
- * the store's memory into the connection's buffer. Nothing is allocated per row.
+ * The hot path: fe_row_of_kv() is called once per row while a page is read and copies each field
+ * from the store's memory into the connection's buffer. Nothing is allocated per row.
  *
  * Rows of what cannot be run in pieces (RETURNING, session functions, catalogue relations) under a
  * row limit go to the portal's store first and are delivered from there.
@@ -48,7 +48,7 @@ void fe_put_parameter_description(struct obuf *o, const struct pl_plan *plan)
     fe_message_end(o, at);
 }
 
-/* -- one row ------------------------------------------------------------------------------------ */
+/* -- one row ----------------------------------------------------------------------------------- */
 
 void fe_describe_once(struct fe_session *s)
 {
@@ -202,7 +202,7 @@ void fe_row_of_texts(struct fe_session *s, const char *const *texts, unsigned co
     row_end(r, at);
 }
 
-/* -- the store ---------------------------------------------------------------------------------- */
+/* -- the store --------------------------------------------------------------------------------- */
 
 bool fe_store_deliver(struct fe_session *s, struct fe_portal *p)
 {

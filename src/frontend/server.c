@@ -4,12 +4,12 @@
  * Vocabulary: a *worker* is a reactor's share of the server: its planner, its connections. The
  * listeners are on reactor 0; an accepted descriptor goes to the next worker in turn.
  *
- * Descriptors run out: a spare one is kept, closed to accept and drop the waiting client, and opened
- * again. Without that the listener would stay readable for ever and the loop would spin.
+ * Descriptors run out: a spare one is kept, closed to accept and drop the waiting client, and
+ * opened again. Without that the listener would stay readable for ever and the loop would spin.
  *
- * Stop: listeners close; every worker tells its sessions; a sweep per worker ends what is left after
- * FE_STOP_TICKS; the last connection of the last worker ends the server. A session whose call is
- * pending is waited for: calls always end.
+ * Stop: listeners close; every worker tells its sessions; a sweep per worker ends what is left
+ * after FE_STOP_TICKS; the last connection of the last worker ends the server. A session whose call
+ * is pending is waited for: calls always end.
  *
  * Threads: struct fe_server belongs to reactor 0, but `total`; a worker belongs to its reactor.
  */
@@ -56,7 +56,7 @@ struct fe_server {
     void *arg;
 };
 
-/* -- messages between workers ------------------------------------------------------------------- */
+/* -- messages between workers ------------------------------------------------------------------ */
 
 struct call {
     struct mail mail;
@@ -98,7 +98,7 @@ struct fe_worker *fe_server_worker(struct fe_server *s, unsigned i)
     return &s->workers[i];
 }
 
-/* -- workers ------------------------------------------------------------------------------------ */
+/* -- workers ----------------------------------------------------------------------------------- */
 
 static void stop_finished(struct fe_worker *w);
 
@@ -155,7 +155,7 @@ void fe_server_gone(struct fe_worker *w)
         stop_finished(w);
 }
 
-/* -- accepting ---------------------------------------------------------------------------------- */
+/* -- accepting --------------------------------------------------------------------------------- */
 
 static void drop_one(struct fe_server *s, int listener)
 {
@@ -199,7 +199,7 @@ static void on_connect(void *arg, int events)
     }
 }
 
-/* -- listening ---------------------------------------------------------------------------------- */
+/* -- listening --------------------------------------------------------------------------------- */
 
 static NODISCARD status listen_on(struct fe_server *s, const struct addrinfo *a, const char *text,
                                   struct err *err)
@@ -353,7 +353,7 @@ unsigned fe_server_connections(const struct fe_server *s)
     return atomic_load_explicit(&s->total, memory_order_relaxed);
 }
 
-/* -- stopping ----------------------------------------------------------------------------------- */
+/* -- stopping ---------------------------------------------------------------------------------- */
 
 static void on_worker_stopped(struct fe_worker *w, void *arg)
 {

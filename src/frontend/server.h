@@ -12,15 +12,16 @@
 struct fe_server;
 
 /* Listens on LISTEN: "host:port", "[v6]:port", several with commas. Port 0 picks a free one. From
- * cl_node_start's READY. ST_INVALID for an address that cannot be read, ST_IO for one that is taken. */
+ * cl_node_start's READY. ST_INVALID for an address that cannot be read, ST_IO for one that is
+ * taken. */
 NODISCARD status fe_server_new(struct cl_node *node, const char *listen, struct fe_server **out,
                                struct err *err);
 /* The port of the first listener. */
 unsigned fe_server_port(const struct fe_server *s);
 /* Open connections, on all reactors; any thread. */
 unsigned fe_server_connections(const struct fe_server *s);
-/* Stops listening, tells idle sessions 57P01, lets running statements finish (3 s at most), then frees
- * the server and calls DONE on reactor 0. */
+/* Stops listening, tells idle sessions 57P01, lets running statements finish (3 s at most), then
+ * frees the server and calls DONE on reactor 0. */
 void fe_server_stop(struct fe_server *s, void (*done)(void *arg), void *arg);
 
 #endif

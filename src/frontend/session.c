@@ -1,12 +1,12 @@
 /*
  * frontend/session.c — the session: messages to handlers, names to statements and portals, waiting.
  *
- * Vocabulary: *work* is what exists between a message and its ReadyForQuery; a *cycle* is that span;
- * the *unnamed* statement and portal are those with the empty name.
+ * Vocabulary: *work* is what exists between a message and its ReadyForQuery; a *cycle* is that
+ * span; the *unnamed* statement and portal are those with the empty name.
  *
  * Waiting. A handler that cannot finish calls fe_wait(next) and returns; the session is busy until
- * fe_resume() calls NEXT from the loop. Handlers copy what they keep of a message: its bytes go when
- * the handler returns.
+ * fe_resume() calls NEXT from the loop. Handlers copy what they keep of a message: its bytes go
+ * when the handler returns.
  *
  * Invariants
  *   S1  While busy no message is handled and exactly one completion is due: of a call (pending), of
@@ -34,7 +34,7 @@ struct fe_pool {
 
 static void arm_idle_timer(struct fe_session *s);
 
-/* -- the pool ----------------------------------------------------------------------------------- */
+/* -- the pool ---------------------------------------------------------------------------------- */
 
 struct fe_pool *fe_pool_new(void)
 {
@@ -64,7 +64,6 @@ static void portal_destroy(struct fe_portal *p)
     arena_fini(&p->arena);
     arena_fini(&p->page);
     obuf_fini(&p->store);
-    free(p->last);
     free(p);
 }
 
@@ -140,7 +139,7 @@ struct obuf *fe_out(struct fe_session *s)
     return &s->conn->out;
 }
 
-/* -- life --------------------------------------------------------------------------------------- */
+/* -- life -------------------------------------------------------------------------------------- */
 
 static char *duplicate(bytes b)
 {
@@ -221,7 +220,7 @@ void fe_session_leave(struct fe_session *s)
     release_if_gone(s);
 }
 
-/* -- waiting ------------------------------------------------------------------------------------ */
+/* -- waiting ----------------------------------------------------------------------------------- */
 
 /* Since when does the statement run? A timeout counts from its first wait: up to there it cost
  * microseconds. */
@@ -306,7 +305,7 @@ void fe_session_cancel(struct fe_session *s, bool timeout)
     }
 }
 
-/* -- limits of time ----------------------------------------------------------------------------- */
+/* -- limits of time ---------------------------------------------------------------------------- */
 
 static void on_timer(void *arg)
 {
@@ -352,7 +351,7 @@ static void arm_idle_timer(struct fe_session *s)
         arm(s, us, false);
 }
 
-/* -- the ends of cycles ------------------------------------------------------------------------- */
+/* -- the ends of cycles ------------------------------------------------------------------------ */
 
 void fe_fatal(struct fe_session *s, const char *sqlstate, const char *message)
 {
@@ -417,7 +416,7 @@ void fe_session_stop(struct fe_session *s)
         fe_fatal(s, "57P01", "terminating connection due to administrator command");
 }
 
-/* -- messages ----------------------------------------------------------------------------------- */
+/* -- messages ---------------------------------------------------------------------------------- */
 
 void fe_session_unknown(struct fe_session *s, uint8_t type)
 {
@@ -506,7 +505,7 @@ enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *
     return done;
 }
 
-/* -- names -------------------------------------------------------------------------------------- */
+/* -- names ------------------------------------------------------------------------------------- */
 
 status fe_name(struct fe_session *s, bytes wire, struct arena *a, const char **out)
 {
@@ -695,12 +694,8 @@ void fe_portal_unref(struct fe_session *s, struct fe_portal *p)
         portal_destroy(p);
         return;
     }
-    *p = (struct fe_portal){.arena = p->arena,
-                            .page = p->page,
-                            .store = p->store,
-                            .last = p->last,
-                            .last_capacity = p->last_capacity,
-                            .next = pool->portals};
+    *p = (struct fe_portal){
+        .arena = p->arena, .page = p->page, .store = p->store, .next = pool->portals};
     pool->portals = p;
     pool->portal_count++;
 }
@@ -764,7 +759,7 @@ void fe_portal_drop_all(struct fe_session *s, bool all, unsigned level)
     }
 }
 
-/* -- planning ----------------------------------------------------------------------------------- */
+/* -- planning ---------------------------------------------------------------------------------- */
 
 static status plan_take(struct fe_session *s, status st)
 {

@@ -63,8 +63,6 @@ struct fe_portal {
     unsigned format_count;
     struct pl_bound bound;
     struct kv_read_pos pos;
-    uint8_t *last; /* pos.last between pages */
-    size_t last_capacity;
     struct obuf store; /* DataRows not delivered yet, of what cannot be run in pieces */
     size_t store_at;
     char tag[32];   /* of what was stored */
@@ -135,7 +133,7 @@ bool fe_session_is_idle(const struct fe_session *s);
 struct fe_pool *fe_pool_new(void);
 void fe_pool_free(struct fe_pool *p);
 
-/* -- inside the folder -------------------------------------------------------------------------- */
+/* -- inside the folder ------------------------------------------------------------------------- */
 
 struct fe_work *fe_work(struct fe_session *s); /* lends one if there is none */
 struct obuf *fe_out(struct fe_session *s);     /* the connection's output, marked dirty */
@@ -184,7 +182,8 @@ bool fe_is_txn_exit(enum pl_kind k);
 NODISCARD status fe_txn_refuse(struct fe_session *s); /* 25P02 into work->err */
 /* Opens cl_begin for a block or an implicit transaction, once. */
 void fe_txn_touch(struct fe_session *s);
-/* Commits what is open. ST_OK, error, or ST_PENDING with NEXT; the transaction is over in any case. */
+/* Commits what is open. ST_OK, error, or ST_PENDING with NEXT; the transaction is over in any
+ * case. */
 NODISCARD status fe_txn_commit(struct fe_session *s, fe_next *next);
 /* What an error does: a block fails, anything less is rolled back. */
 void fe_txn_abort(struct fe_session *s);

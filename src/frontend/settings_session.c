@@ -9,7 +9,8 @@
  *
  * Invariants
  *   G1  value[i] and start[i] always hold a checked text, or NULL for the level below.
- *   G2  changes[] is in order of time; undoing from the end to a mark restores the values at that mark.
+ *   G2  changes[] is in order of time; undoing from the end to a mark restores the values at that
+ *       mark.
  *   G3  A bit of dirty is set when the value of a reported setting may differ from reported[].
  */
 #include "frontend/settings_session.h"
@@ -52,9 +53,9 @@ struct setting {
 static const struct setting table[] = {
     {"application_name", KIND_STRING, "", true, 0, 0, NULL, "Name of the client program."},
     {"array_nulls", KIND_BOOL, "on", false, 0, 0, NULL, "Accepted, without effect."},
+    {"backend_flush_after", KIND_INT, "0", false, 0, 256, NULL, "Accepted, without effect."},
     {"backslash_quote", KIND_ENUM, "safe_encoding", false, 0, 0, "|safe_encoding|on|off|",
      "Accepted, without effect."},
-    {"backend_flush_after", KIND_INT, "0", false, 0, 256, NULL, "Accepted, without effect."},
     {"bytea_output", KIND_ENUM, "hex", false, 0, 0, "|escape|hex|", "Text form of bytea."},
     {"check_function_bodies", KIND_BOOL, "on", false, 0, 0, NULL, "Accepted, without effect."},
     {"client_connection_check_interval", KIND_TIME, "0", false, 0, 0, NULL,
@@ -66,9 +67,9 @@ static const struct setting table[] = {
     {"cursor_tuple_fraction", KIND_REAL, "0.1", false, 0, 0, NULL, "Accepted, without effect."},
     {"DateStyle", KIND_DATESTYLE, "ISO, MDY", true, 0, 0, NULL, "Text form of dates and times."},
     {"deadlock_timeout", KIND_TIME, "1s", false, 0, 0, NULL, "Accepted, without effect."},
-    {"default_tablespace", KIND_STRING, "", false, 0, 0, NULL, "Accepted, without effect."},
     {"default_table_access_method", KIND_STRING, "heap", false, 0, 0, NULL,
      "Accepted, without effect."},
+    {"default_tablespace", KIND_STRING, "", false, 0, 0, NULL, "Accepted, without effect."},
     {"default_text_search_config", KIND_STRING, "pg_catalog.simple", false, 0, 0, NULL,
      "Accepted, without effect."},
     {"default_transaction_deferrable", KIND_BOOL, "off", false, 0, 0, NULL,
@@ -177,7 +178,7 @@ static const char *current(const struct fe_settings *s, unsigned i)
     return s->value[i] != NULL ? s->value[i] : s->start[i] != NULL ? s->start[i] : table[i].def;
 }
 
-/* -- checks: what was said → what is kept, in OUT of OUT_SIZE bytes ------------------------------ */
+/* -- checks: what was said → what is kept, in OUT of OUT_SIZE bytes ---------------------------- */
 
 #define OUT_SIZE 1024u
 
@@ -416,7 +417,7 @@ static NODISCARD status check(const struct fe_settings *s, unsigned i, const cha
     return good ? ST_OK : bad_value(g, value, err);
 }
 
-/* -- effects ------------------------------------------------------------------------------------ */
+/* -- effects ----------------------------------------------------------------------------------- */
 
 static bool is(const struct fe_settings *s, const char *name, const char *value)
 {
@@ -456,7 +457,7 @@ static void changed(struct fe_settings *s, unsigned i)
     apply(s);
 }
 
-/* -- the interface ------------------------------------------------------------------------------ */
+/* -- the interface ----------------------------------------------------------------------------- */
 
 void fe_settings_init(struct fe_settings *s)
 {

@@ -2,8 +2,8 @@
  * frontend/settings_session.h — a session's settings: SET, SHOW, RESET and what is reported.
  *
  * Every setting has its value when the session began (the built-in default, or what the start-up
- * packet said): RESET goes back there. A change is undone when its transaction rolls back, SET LOCAL
- * also when it commits. Owned by the session, its thread only.
+ * packet said): RESET goes back there. A change is undone when its transaction rolls back, SET
+ * LOCAL also when it commits. Owned by the session, its thread only.
  */
 #ifndef FRONTEND_SETTINGS_SESSION_H
 #define FRONTEND_SETTINGS_SESSION_H
@@ -54,7 +54,8 @@ unsigned fe_settings_mark(const struct fe_settings *s);
 void fe_settings_rollback_to(struct fe_settings *s, unsigned mark);
 void fe_settings_commit(struct fe_settings *s);
 
-/* ParameterStatus for what differs from what the client was told last; all of them the first time. */
+/* ParameterStatus for what differs from what the client was told last; all of them the first
+ * time. */
 void fe_settings_report(struct fe_settings *s, bool all, struct obuf *out);
 
 #endif

@@ -2,11 +2,11 @@
  * frontend/startup.c — the first packets of a connection.
  *
  *   SSLRequest, GSSENCRequest   answered N, once each; the client goes on with the same connection.
- *                               Bytes behind such a request would be plain text that somebody slipped
- *                               in ahead of the encryption: refused.
+ *                               Bytes behind such a request would be plain text that somebody
+ *                               slipped in ahead of the encryption: refused.
  *   CancelRequest               passed on, then closed without a word.
- *   StartupMessage 3.x          checked, then AuthenticationOk, parameters, key, ReadyForQuery. A minor
- *                               version above 0 and options _pq_.* are negotiated down.
+ *   StartupMessage 3.x          checked, then AuthenticationOk, parameters, key, ReadyForQuery. A
+ *                               minor version above 0 and options _pq_.* are negotiated down.
  *
  * There is no authentication yet: whoever is on this host is trusted, everybody else is refused.
  */
@@ -91,7 +91,7 @@ static NODISCARD status check_user(struct startup *u)
     return ST_OK;
 }
 
-/* -- settings ----------------------------------------------------------------------------------- */
+/* -- settings ---------------------------------------------------------------------------------- */
 
 static NODISCARD status apply_setting(struct startup *u, const char *name, const char *value)
 {
@@ -159,7 +159,7 @@ static NODISCARD status apply_pairs(struct startup *u)
     return ST_OK;
 }
 
-/* -- answers ------------------------------------------------------------------------------------ */
+/* -- answers ----------------------------------------------------------------------------------- */
 
 static void put_negotiate(struct startup *u, struct obuf *o)
 {

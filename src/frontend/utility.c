@@ -16,7 +16,7 @@ static status done(struct fe_session *s, const char *tag)
     return ST_OK;
 }
 
-/* -- transactions ------------------------------------------------------------------------------- */
+/* -- transactions ------------------------------------------------------------------------------ */
 
 static const char *isolation_name(const char *said)
 {
@@ -113,7 +113,7 @@ static status run_commit(struct fe_session *s, const struct pl_utility *u)
     return st == ST_PENDING ? st : committed(s, st, chain);
 }
 
-/* -- settings ----------------------------------------------------------------------------------- */
+/* -- settings ---------------------------------------------------------------------------------- */
 
 static bool in_block(const struct fe_session *s)
 {
@@ -226,7 +226,7 @@ static status run_discard(struct fe_session *s, const struct pl_utility *u)
     return done(s, tags[0]);
 }
 
-/* -- names -------------------------------------------------------------------------------------- */
+/* -- names ------------------------------------------------------------------------------------- */
 
 static status run_deallocate(struct fe_session *s, const struct pl_utility *u)
 {
@@ -264,7 +264,7 @@ status fe_run_utility(struct fe_session *s, const struct pl_plan *plan)
     }
 }
 
-/* -- PREPARE and EXECUTE ------------------------------------------------------------------------ */
+/* -- PREPARE and EXECUTE ----------------------------------------------------------------------- */
 
 static status prepared(struct fe_session *s, status st)
 {
@@ -335,7 +335,8 @@ status fe_run_execute(struct fe_session *s, const struct pl_plan *plan)
     for (unsigned i = 0; i < expected && result == ST_OK; i++)
         result = convert(s, &p->arena, inner->param_types[i], &u->args[i], &params[i]);
     if (result == ST_OK) {
-        /* From here on the run is that of the prepared statement; the formats stay with the parent. */
+        /* From here on the run is that of the prepared statement; the formats stay with the
+         * parent. */
         struct fe_run *r = &s->work->run;
         p->formats = r->formats;
         p->format_count = r->format_count;
@@ -348,7 +349,7 @@ status fe_run_execute(struct fe_session *s, const struct pl_plan *plan)
     return result;
 }
 
-/* -- EXPLAIN ------------------------------------------------------------------------------------ */
+/* -- EXPLAIN ----------------------------------------------------------------------------------- */
 
 static void explain_line(void *arg, const char *text)
 {
