@@ -841,9 +841,7 @@ void fe_context(struct fe_session *s, struct pl_context *out)
         .style = &s->settings.style,
         .user = s->user,
         .database = s->database,
-        .application_name = s->settings.value[0] != NULL   ? s->settings.value[0]
-                            : s->settings.start[0] != NULL ? s->settings.start[0]
-                                                           : "",
+        .application_name = s->settings.application_name,
         .backend_pid = s->number,
         .in_transaction = s->txn == FE_TXN_BLOCK || s->txn == FE_TXN_IMPLICIT,
         .read_only = fe_read_only(s),

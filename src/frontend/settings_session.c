@@ -446,6 +446,7 @@ static void apply(struct fe_settings *s)
     s->idle_timeout_us = time_us(s, "idle_session_timeout");
     s->default_read_only = is(s, "default_transaction_read_only", "on");
     s->read_only = is(s, "transaction_read_only", "on");
+    s->application_name = fe_settings_get(s, "application_name");
     s->sql_ascii = is(s, "client_encoding", "SQL_ASCII");
     s->quiet = is(s, "client_min_messages", "error");
 }

@@ -26,6 +26,7 @@ struct fe_settings {
     /* what the hot paths need, parsed */
     struct pl_style style;
     uint64_t statement_timeout_us, idle_in_txn_timeout_us, idle_timeout_us;
+    const char *application_name;
     bool default_read_only, read_only, sql_ascii, quiet;
 };
 
