@@ -21,7 +21,6 @@
 /* Messages of one connection before others get their turn. */
 #define FE_MESSAGES_PER_TURN 128u
 #define FE_STARTUP_SECONDS 60u
-#define FE_MAX_CONNECTIONS 20000u
 #define FE_NUMBER_BUCKETS 1024u
 
 struct fe_session;

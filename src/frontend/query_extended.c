@@ -82,7 +82,7 @@ static status parse(struct fe_session *s, bytes body)
                              "prepared statement \"%s\" already exists", name);
     if (!s->settings.sql_ascii)
         ST_TRY(fe_utf8_check(m.text, &w->err));
-    bytes text, copy = arena_copy(a, m.text);
+    bytes text, copy = bytes_make(arena_strdup(a, m.text), m.text.size);
     ST_TRY(only_piece(s, a, copy, &text));
     uint32_t *types = arena_alloc(a, sizeof(uint32_t) * (m.types.count + 1));
     for (unsigned i = 0; i < m.types.count; i++)

@@ -247,7 +247,7 @@ static status begin(struct fe_session *s, bytes body)
     if (!s->settings.sql_ascii)
         ST_TRY(fe_utf8_check(m.text, &w->err));
     struct fe_simple *q = ARENA_NEW(&w->arena, struct fe_simple);
-    q->text = arena_copy(&w->arena, m.text);
+    q->text = bytes_make(arena_strdup(&w->arena, m.text), m.text.size);
     bytes *texts;
     unsigned count;
     ST_TRY(pl_split(q->text, &w->arena, &texts, &count, &w->err));

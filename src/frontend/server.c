@@ -26,6 +26,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -38,6 +39,8 @@
 #define DRAIN_SECONDS 15u
 /* Beyond the limit some are still let in far enough to be told so in a message. */
 #define REFUSED_MAX 64u
+/* Log, store and the like. */
+#define OTHER_DESCRIPTORS 1024u
 
 struct listener {
     struct fe_server *server;
@@ -48,7 +51,7 @@ struct listener {
 struct fe_server {
     struct cl_node *node;
     struct listener listeners[LISTENERS_MAX];
-    unsigned listener_count, next_worker, worker_count, stopped_workers;
+    unsigned listener_count, next_worker, worker_count, stopped_workers, connections_max;
     struct fe_worker *workers;
     int spare;
     atomic_uint total;
@@ -170,14 +173,14 @@ static void drop_one(struct fe_server *s, int listener)
 static void hand_over(struct fe_server *s, int fd)
 {
     unsigned before = atomic_fetch_add_explicit(&s->total, 1, memory_order_relaxed);
-    if (before >= FE_MAX_CONNECTIONS + REFUSED_MAX || fault_point("fe.accept")) {
+    if (before >= s->connections_max + REFUSED_MAX || fault_point("fe.accept")) {
         atomic_fetch_sub_explicit(&s->total, 1, memory_order_relaxed);
         close(fd);
         return;
     }
     struct handover *h = malloc(sizeof *h);
     ASSERT(h != NULL);
-    *h = (struct handover){.fd = fd, .refuse = before >= FE_MAX_CONNECTIONS};
+    *h = (struct handover){.fd = fd, .refuse = before >= s->connections_max};
     struct fe_worker *w = &s->workers[s->next_worker++ % s->worker_count];
     fe_worker_call(&s->workers[0], w, worker_take, h);
 }
@@ -314,12 +317,27 @@ static void start_workers(struct fe_server *s)
         send_call(&s->workers[i], worker_start, NULL);
 }
 
+/* As many descriptors as connections need, if the system lets us. */
+static void raise_descriptor_limit(unsigned connections)
+{
+    struct rlimit r;
+    rlim_t want = (rlim_t)connections + REFUSED_MAX + OTHER_DESCRIPTORS;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want)
+        return;
+    r.rlim_cur = want < r.rlim_max ? want : r.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &r);
+    if (r.rlim_cur < want)
+        LOG_WARN("fe.few_descriptors", LOG_U64("limit", r.rlim_cur), LOG_U64("wanted", want));
+}
+
 status fe_server_new(struct cl_node *node, const char *listen, struct fe_server **out,
                      struct err *err)
 {
     struct fe_server *s = calloc(1, sizeof *s);
     ASSERT(s != NULL);
     s->node = node;
+    s->connections_max = (unsigned)config_int(cl_node_config(node), "max_connections");
+    raise_descriptor_limit(s->connections_max);
     signal(SIGPIPE, SIG_IGN);
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     status st = listen_all(s, listen, err);

@@ -202,6 +202,10 @@ static NODISCARD status begin_session(struct startup *u)
     struct fe_session *s = fe_session_new(c, ns, u->user, u->database);
     ST_TRY(apply_pairs(u));
     fe_settings_fix(&s->settings, "session_authorization", s->user);
+    fe_settings_fix(
+        &s->settings, "max_connections",
+        arena_printf(&u->arena, "%lld",
+                     (long long)config_int(cl_node_config(c->worker->node), "max_connections")));
     fe_settings_report(&s->settings, true, &c->out);
     put_key(s, &c->out);
     return ST_OK;
