@@ -122,7 +122,7 @@ static status start(struct fe_session *s, status st)
 {
     struct fe_run *r = &s->work->run;
     if (st != ST_OK)
-        return st;
+        return fe_inner_failed(s, st);
     const struct pl_utility *u = r->portal->statement->stmt.plan->utility;
     r->shape = fe_statement_shape(s, r->inner);
     if (!r->shape.rows)

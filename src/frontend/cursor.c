@@ -13,7 +13,7 @@ static status declared(struct fe_session *s, status st)
 {
     struct fe_run *r = &s->work->run;
     if (st != ST_OK)
-        return st;
+        return fe_inner_failed(s, st);
     const struct pl_utility *u = r->portal->statement->stmt.plan->utility;
     const struct pl_plan *inner = r->inner->stmt.plan;
     bool good = inner != NULL && inner->returns_rows &&

@@ -104,6 +104,8 @@ NODISCARD status fe_sleep(struct fe_session *s, uint64_t us, fe_next *next);
 /* Begins a call to the cluster. */
 struct cl_call *fe_call(struct fe_session *s);
 
+/* Planning the inner text failed with ST: counts the position from the start of the whole text. */
+status fe_inner_failed(struct fe_session *s, status st);
 /* utility.c, cursor.c, copy_in.c, copy_out.c: kinds of statements */
 NODISCARD status fe_run_utility(struct fe_session *s, const struct pl_plan *plan);
 NODISCARD status fe_run_declare(struct fe_session *s, const struct pl_plan *plan);

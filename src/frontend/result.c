@@ -100,23 +100,9 @@ static void put_text(struct fe_run *r, unsigned i, bytes text, bool null)
         obuf_put(r->target, text.data, text.size);
 }
 
-static enum kv_type stored_type(uint32_t oid)
-{
-    switch (oid) {
-    case OID_INT2: return KV_INT2;
-    case OID_INT4: return KV_INT4;
-    case OID_INT8: return KV_INT8;
-    case OID_CHAR: return KV_CHAR;
-    case OID_BYTEA: return KV_BYTEA;
-    case OID_TIMESTAMPTZ: return KV_TIMESTAMPTZ;
-    case OID_INTERVAL: return KV_INTERVAL;
-    default: return KV_TEXT;
-    }
-}
-
 static void put_datum(struct fe_session *s, struct fe_run *r, unsigned i, const struct kv_datum *d)
 {
-    enum kv_type t = stored_type(r->shape.columns[i].oid);
+    enum kv_type t = r->shape.columns[i].type;
     if (!escapes(r)) {
         pl_datum_to_field(t, d, binary(r, i), &s->settings.style, r->target);
         return;

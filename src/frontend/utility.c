@@ -264,13 +264,21 @@ status fe_run_utility(struct fe_session *s, const struct pl_plan *plan)
     }
 }
 
+status fe_inner_failed(struct fe_session *s, status st)
+{
+    struct err *err = &s->work->err;
+    if (err->position > 0)
+        err->position += s->work->run.portal->statement->stmt.plan->utility->text_at;
+    return st;
+}
+
 /* -- PREPARE and EXECUTE ----------------------------------------------------------------------- */
 
 static status prepared(struct fe_session *s, status st)
 {
     struct fe_run *r = &s->work->run;
     if (st != ST_OK)
-        return st;
+        return fe_inner_failed(s, st);
     ST_TRY(fe_statement_name(s, r->inner, r->portal->statement->stmt.plan->utility->name));
     return done(s, "PREPARE");
 }
@@ -293,19 +301,13 @@ status fe_run_prepare(struct fe_session *s, const struct pl_plan *plan)
     return st == ST_PENDING ? st : prepared(s, st);
 }
 
-/* An argument as the type that the statement expects, by way of its text as an assignment cast. */
+/* An argument as the type that the statement expects. */
 static status convert(struct fe_session *s, struct arena *a, uint32_t oid,
                       const struct pl_value *in, struct pl_value *out)
 {
-    *out = *in;
-    out->oid = oid;
-    if (in->null || in->oid == oid)
-        return ST_OK;
-    struct obuf *text = &s->work->run.scratch;
-    obuf_reset(text);
-    pl_value_to_text(in, &s->settings.style, text);
-    bytes copied = arena_copy(a, bytes_make(text->data, text->size));
-    return pl_value_from_text(oid, copied, &s->settings.style, fe_now(s), a, out, &s->work->err);
+    bool literal = in->oid == OID_UNKNOWN;
+    return pl_value_convert(in, oid, -1, literal, &s->settings.style, fe_now(s), a, out,
+                            &s->work->err);
 }
 
 status fe_run_execute(struct fe_session *s, const struct pl_plan *plan)
@@ -379,7 +381,7 @@ static status explain_start(struct fe_session *s, status st)
 {
     struct fe_run *r = &s->work->run;
     if (st != ST_OK)
-        return st;
+        return fe_inner_failed(s, st);
     const struct fe_portal *outer = r->portal;
     struct fe_portal *p = fe_portal_new(s, r->inner);
     p->params = outer->params;
