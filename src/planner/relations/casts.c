@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* Words that PostgreSQL would take for something else where a name stands. */
-static bool is_reserved(bytes name)
+const char *rel_reserved_word(unsigned i)
 {
     static const char *const words[] = {
         "all",
@@ -165,8 +165,14 @@ static bool is_reserved(bytes name)
         "xmlserialize",
         "xmltable",
     };
-    for (unsigned i = 0; i < ARRAY_LEN(words); i++)
-        if (bytes_eq(name, bytes_str(words[i])))
+    return i < ARRAY_LEN(words) ? words[i] : NULL;
+}
+
+static bool is_reserved(bytes name)
+{
+    const char *word;
+    for (unsigned i = 0; (word = rel_reserved_word(i)) != NULL; i++)
+        if (bytes_eq(name, bytes_str(word)))
             return true;
     return false;
 }

@@ -8,12 +8,28 @@
 
 #include <stdlib.h>
 
+/* The shape outlives the query where A does. */
+static void copy_shape(struct arena *a, const struct catalog_query *q, struct catalog_shape *out)
+{
+    struct pl_column *columns = ARENA_ARRAY(a, struct pl_column, q->column_count + 1);
+    uint32_t *types = ARENA_ARRAY(a, uint32_t, q->param_count + 1);
+    for (unsigned i = 0; i < q->column_count; i++) {
+        columns[i] = q->columns[i];
+        columns[i].name = arena_strdup(a, bytes_str(q->columns[i].name));
+    }
+    for (unsigned i = 0; i < q->param_count; i++)
+        types[i] = q->param_types[i];
+    *out = (struct catalog_shape){.columns = columns,
+                                  .column_count = q->column_count,
+                                  .param_types = types,
+                                  .param_count = q->param_count};
+}
+
 status pl_catalog_prepare(struct cl_node *node, bytes text, const uint32_t *types,
                           unsigned type_count, struct arena *a, struct catalog_query **out,
                           struct catalog_shape *shape, struct err *err)
 {
     UNUSED(node);
-    UNUSED(a);
     struct catalog_query *q = calloc(1, sizeof(*q));
     *out = NULL;
     if (!q)
@@ -24,10 +40,7 @@ status pl_catalog_prepare(struct cl_node *node, bytes text, const uint32_t *type
         pl_catalog_query_free(q);
         return st;
     }
-    *shape = (struct catalog_shape){.columns = q->columns,
-                                    .column_count = q->column_count,
-                                    .param_types = q->param_types,
-                                    .param_count = q->param_count};
+    copy_shape(a, q, shape);
     *out = q;
     return ST_OK;
 }

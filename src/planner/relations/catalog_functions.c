@@ -335,6 +335,8 @@ FN(current_setting)
     const char *name = rel_cell_str(env, &args[0]);
     const struct pl_context *ctx = env->ctx;
     const char *value = ctx->setting ? ctx->setting(ctx->arg, name) : NULL;
+    if (!value)
+        value = rel__fixed_setting(name);
     bool missing_ok = count > 1 && args[1].kind == CELL_INT && args[1].i != 0;
     if (!value && !missing_ok)
         return rel_fail(env, ST_UNSUPPORTED, "42704", "unrecognized configuration parameter \"%s\"",

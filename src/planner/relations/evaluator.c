@@ -318,6 +318,36 @@ static void string_final(sqlite3_context *c)
     agg_free(g);
 }
 
+/* ---- a scalar sub-query: one row at most ---- */
+
+struct single {
+    size_t count;
+    sqlite3_value *value;
+};
+static void single_step(sqlite3_context *c, int argc, sqlite3_value **argv)
+{
+    ASSERT(argc == 1);
+    struct run *run = sqlite3_user_data(c);
+    struct single *s = sqlite3_aggregate_context(c, sizeof(*s));
+    if (!s) {
+        sqlite3_result_error_nomem(c);
+    } else if (s->count++ == 0) {
+        s->value = sqlite3_value_dup(argv[0]);
+    } else {
+        (void)rel_fail(run->env, ST_INVALID, "21000",
+                       "more than one row returned by a subquery used as an expression");
+        sqlite3_result_error(c, "failed", -1);
+    }
+}
+static void single_final(sqlite3_context *c)
+{
+    struct single *s = sqlite3_aggregate_context(c, 0);
+    if (s && s->value)
+        sqlite3_result_value(c, s->value);
+    if (s)
+        sqlite3_value_free(s->value);
+}
+
 /* ---- relations as virtual tables ---- */
 
 struct table {
@@ -840,6 +870,9 @@ static int register_all(struct run *run)
     int rc = sqlite3_create_module_v2(run->db, REL_SQL_UNNEST, &function_module, run, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_create_module_v2(run->db, REL_SQL_SERIES, &function_module, run, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function_v2(run->db, REL_SQL_SINGLE, 1, SQLITE_UTF8, run, NULL,
+                                        single_step, single_final, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_create_function_v2(run->db, REL_SQL_ARRAY_AGG, -1, SQLITE_UTF8, NULL, NULL,
                                         agg_step, array_final, NULL);

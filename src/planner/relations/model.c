@@ -12,7 +12,7 @@
  * I1. A relation's position in the list is its `index`.
  * I2. No two relations share an OID (checked in the unit test).
  */
-#include "planner/relations/relations.h"
+#include "planner/relations/pg_rows.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@
 static struct {
     struct arena arena;
     struct rel rels[REL_MAX];
-    unsigned count;
+    unsigned count;       /* those with a schema */
+    unsigned total_count; /* and those of functions */
 } model;
 static pthread_once_t model_once = PTHREAD_ONCE_INIT;
 
@@ -128,6 +129,15 @@ static void add_views(void)
     r->patterns = true;
 }
 
+/* Relations that only functions stand for. They have no schema, so that no name finds them, and
+ * come after all others, outside rel_count(). */
+static void add_function_relations(void)
+{
+    struct rel *r = add("", "pg_get_keywords", 0, 'f');
+    parse_columns(r, "word:text catcode:char barelabel:bool catdesc:text baredesc:text");
+    r->rows = rel__keywords;
+}
+
 static void build(void)
 {
     arena_init(&model.arena, 64 * 1024);
@@ -135,6 +145,10 @@ static void build(void)
     add_defs("information_schema", rel_information_defs, rel_information_def_count);
     add_tables();
     add_views();
+    unsigned named = model.count;
+    add_function_relations();
+    model.total_count = model.count;
+    model.count = named;
 }
 
 static void ready(void)
@@ -148,10 +162,16 @@ unsigned rel_count(void)
     return model.count;
 }
 
+unsigned rel_total_count(void)
+{
+    ready();
+    return model.total_count;
+}
+
 const struct rel *rel_at(unsigned i)
 {
     ready();
-    return i < model.count ? &model.rels[i] : NULL;
+    return i < model.total_count ? &model.rels[i] : NULL;
 }
 
 const struct rel *rel_find(const char *schema, const char *name)
@@ -219,8 +239,12 @@ const struct rel *rel_function_relation(const char *name)
         {"pg_cursor", "pg_cursors"},
         {"pg_available_extensions", "pg_available_extensions"},
     };
+    ready();
     for (unsigned i = 0; i < ARRAY_LEN(map); i++)
         if (strcmp(map[i].function, name) == 0)
             return rel_find("pg_catalog", map[i].relation);
+    for (unsigned i = model.count; i < model.total_count; i++)
+        if (strcmp(model.rels[i].name, name) == 0)
+            return &model.rels[i];
     return NULL;
 }

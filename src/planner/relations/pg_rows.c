@@ -582,6 +582,20 @@ static int by_name(const void *x, const void *y)
     return rel_cell_compare(a, b);
 }
 
+const char *rel__fixed_setting(const char *name)
+{
+    static const struct {
+        const char *name, *value;
+    } fixed[] = {
+        {"max_index_keys", "32"}, {"max_identifier_length", "63"}, {"lc_collate", "C"},
+        {"lc_ctype", "C"},        {"server_encoding", "UTF8"},     {"integer_datetimes", "on"},
+    };
+    for (unsigned i = 0; i < ARRAY_LEN(fixed); i++)
+        if (strcasecmp(fixed[i].name, name) == 0)
+            return fixed[i].value;
+    return NULL;
+}
+
 void rel__settings(struct rel_build *b)
 {
     static const char *const names[] = {
@@ -618,18 +632,11 @@ void rel__settings(struct rel_build *b)
         "transaction_isolation",
         "transaction_read_only",
     };
-    static const struct {
-        const char *name, *value;
-    } fixed[] = {{"max_index_keys", "32"},
-                 {"max_identifier_length", "63"},
-                 {"lc_collate", "C"},
-                 {"lc_ctype", "C"}};
     const struct pl_context *ctx = b->env->ctx;
     for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
         const char *value = ctx->setting ? ctx->setting(ctx->arg, names[i]) : NULL;
-        for (unsigned k = 0; !value && k < ARRAY_LEN(fixed); k++)
-            if (strcmp(fixed[k].name, names[i]) == 0)
-                value = fixed[k].value;
+        if (!value)
+            value = rel__fixed_setting(names[i]);
         bool internal = strncmp(names[i], "server_", 7) == 0 ||
                         strncmp(names[i], "max_i", 5) == 0 || strncmp(names[i], "lc_", 3) == 0;
         if (value)
@@ -688,4 +695,11 @@ void rel__timezone_names(struct rel_build *b)
     };
     for (unsigned i = 0; i < ARRAY_LEN(zones); i++)
         EMIT(b, T(zones[i]), N, N, N);
+}
+
+void rel__keywords(struct rel_build *b)
+{
+    const char *word;
+    for (unsigned i = 0; (word = rel_reserved_word(i)) != NULL; i++)
+        EMIT(b, T(word), T("R"), FALSE, T("reserved"), T("requires AS"));
 }

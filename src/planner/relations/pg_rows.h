@@ -34,6 +34,11 @@ void rel__tables(struct rel_build *b);
 void rel__views(struct rel_build *b);
 void rel__indexes(struct rel_build *b);
 
+/* pg_get_keywords(): not a relation but a function that stands where one may. */
+void rel__keywords(struct rel_build *b);
+/* Settings that never change; NULL if NAME is none of them. */
+const char *rel__fixed_setting(const char *name);
+
 /* What several generators need. */
 struct rel_role {
     uint32_t oid;

@@ -147,6 +147,7 @@ struct rel {
 };
 const struct rel *rel_at(unsigned i); /* NULL past the end */
 unsigned rel_count(void);
+unsigned rel_total_count(void); /* with those that only functions stand for, which come last */
 /* SCHEMA NULL: search path pg_catalog, public. NULL if there is none. */
 const struct rel *rel_find(const char *schema, const char *name);
 const struct rel *rel_by_oid(uint32_t oid);
@@ -244,6 +245,7 @@ void rel_regexes_free(struct rel_env *env);
 /* casts.c: input and output functions of types. */
 bool rel_cast_in(struct rel_env *env, bytes text, uint32_t type, struct cell *out);
 bool rel_cast_out(struct rel_env *env, const struct cell *value, uint32_t type, struct cell *out);
+const char *rel_reserved_word(unsigned i); /* in order; NULL past the end */
 bytes rel_quote_ident(struct arena *a, bytes name);
 bytes rel_quote_literal(struct arena *a, bytes text);
 
@@ -331,6 +333,7 @@ NODISCARD status rel_evaluate(const struct catalog_query *q, struct rel_env *env
 #define REL_SQL_COLUMN "c%u"
 #define REL_SQL_UNNEST "pg_unnest"         /* columns value, ord, sub; arguments: array, numbers */
 #define REL_SQL_SERIES "pg_series"         /* columns value, ord; arguments: start, stop, step */
+#define REL_SQL_SINGLE "pg_single"         /* (value): of the one row there may be */
 #define REL_SQL_ARRAY_AGG "pg_array_agg"   /* (flags, value, keys…) */
 #define REL_SQL_STRING_AGG "pg_string_agg" /* (flags, value, separator, keys…) */
 

@@ -350,8 +350,8 @@ static void collect(struct tr *t)
     q->param_types = ARENA_ARRAY(t->a, uint32_t, t->param_count + 1);
     for (unsigned i = 0; i < t->param_count; i++)
         q->param_types[i] = t->params[i] ? t->params[i] : OID_TEXT;
-    q->rels = ARENA_ARRAY(t->a, const struct rel *, rel_count());
-    for (unsigned i = 0; i < rel_count(); i++)
+    q->rels = ARENA_ARRAY(t->a, const struct rel *, rel_total_count());
+    for (unsigned i = 0; i < rel_total_count(); i++)
         if (t->rel_used[i])
             q->rels[q->rel_count++] = rel_at(i);
 }
@@ -366,7 +366,7 @@ status rel_translate(struct catalog_query *q, bytes text, const uint32_t *types,
 {
     struct tr *t = ARENA_NEW(&q->arena, struct tr);
     *t = (struct tr){.q = q, .a = &q->arena, .text = text, .err = err};
-    t->rel_used = ARENA_ARRAY(t->a, bool, rel_count());
+    t->rel_used = ARENA_ARRAY(t->a, bool, rel_total_count());
     q->functions = ARENA_ARRAY(t->a, bool, function_count());
     if (type_count > TR_PARAMS_MAX)
         return tr_fail(t, ST_TOO_COMPLEX, "54001", -1, "too many parameters");

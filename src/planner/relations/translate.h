@@ -75,6 +75,7 @@ struct tr_query {
     const char *sql;
     struct tr_column *columns; /* name, type, typmod */
     unsigned count;
+    bool one_row; /* never more */
 };
 
 struct tr {

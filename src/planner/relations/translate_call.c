@@ -263,7 +263,8 @@ static status window(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *
 static bool is_srf(const char *name)
 {
     return strcmp(name, "unnest") == 0 || strcmp(name, "generate_subscripts") == 0 ||
-           strcmp(name, "_pg_expandarray") == 0 || strcmp(name, "generate_series") == 0;
+           strcmp(name, "_pg_expandarray") == 0 || strcmp(name, "generate_series") == 0 ||
+           strcmp(name, "pg_partition_ancestors") == 0;
 }
 
 static status arguments(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
@@ -295,6 +296,11 @@ static status series_call(struct tr *t, struct tr_ex *args, unsigned count, int 
 static status unnest_call(struct tr *t, struct tr_ex *args, unsigned count, const char *name,
                           int location, const char **sql, uint32_t *element)
 {
+    if (strcmp(name, "pg_partition_ancestors") == 0 && count == 1) { /* there are no partitions */
+        *element = OID_REGCLASS;
+        *sql = REL_SQL_UNNEST "('{}',1)";
+        return tr_coerce(t, &args[0], OID_REGCLASS, location);
+    }
     bool subscripts = strcmp(name, "generate_subscripts") == 0;
     if (count != (subscripts ? 2u : 1u))
         return no_function(t, name, args, count, location);
@@ -338,7 +344,7 @@ static status srf(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f, 
     }
     ST_TRY(unnest_call(t, args, count, name, f->location, &call, &element));
     const char *scan = srf_scan(t, s, call);
-    if (strcmp(name, "unnest") == 0)
+    if (strcmp(name, "unnest") == 0 || strcmp(name, "pg_partition_ancestors") == 0)
         *out = typed(arena_printf(t->a, "%s.value", scan), element);
     else if (strcmp(name, "generate_subscripts") == 0)
         *out = typed(arena_printf(t->a, "%s.sub", scan), OID_INT4);

@@ -116,9 +116,7 @@ static uint32_t wider(uint32_t a, uint32_t b)
         return a;
     if (number_rank(a) && number_rank(b))
         return number_rank(a) > number_rank(b) ? a : b;
-    if (rel_type_family(a) == FAMILY_TEXT && rel_type_family(b) == FAMILY_TEXT)
-        return OID_TEXT;
-    return a;
+    return a == OID_CHAR && rel_type_family(b) == FAMILY_TEXT ? b : a;
 }
 
 uint32_t tr_common_type(const struct tr_ex *e, unsigned count)
@@ -691,16 +689,14 @@ static status boolean_test(struct tr *t, struct tr_scope *s, const PgQuery__Bool
 
 /* ---- CASE, COALESCE, GREATEST ---- */
 
-static status case_expr(struct tr *t, struct tr_scope *s, const PgQuery__CaseExpr *c,
-                        struct tr_ex *out)
+/* results[0] is what ELSE says: its type comes first where types are chosen. */
+static status case_parts(struct tr *t, struct tr_scope *s, const PgQuery__CaseExpr *c,
+                         const char **tests, struct tr_ex *results)
 {
-    unsigned count = (unsigned)c->n_args;
-    struct tr_ex *results = ARENA_ARRAY(t->a, struct tr_ex, count + 1);
-    const char **tests = ARENA_ARRAY(t->a, const char *, count + 1);
     struct tr_ex arg = {0};
     if (c->arg)
         ST_TRY(tr_expr(t, s, c->arg, &arg));
-    for (unsigned i = 0; i < count; i++) {
+    for (size_t i = 0; i < c->n_args; i++) {
         const PgQuery__CaseWhen *w = c->args[i]->case_when;
         if (c->arg) {
             struct tr_ex left = arg, right, test;
@@ -710,17 +706,25 @@ static status case_expr(struct tr *t, struct tr_scope *s, const PgQuery__CaseExp
         } else {
             ST_TRY(tr_bool(t, s, w->expr, "CASE/WHEN", &tests[i]));
         }
-        ST_TRY(tr_expr(t, s, w->result, &results[i]));
+        ST_TRY(tr_expr(t, s, w->result, &results[i + 1]));
     }
-    results[count] = typed("NULL", OID_UNKNOWN);
-    if (c->defresult)
-        ST_TRY(tr_expr(t, s, c->defresult, &results[count]));
+    results[0] = typed("NULL", OID_UNKNOWN);
+    return c->defresult ? tr_expr(t, s, c->defresult, &results[0]) : ST_OK;
+}
+
+static status case_expr(struct tr *t, struct tr_scope *s, const PgQuery__CaseExpr *c,
+                        struct tr_ex *out)
+{
+    unsigned count = (unsigned)c->n_args;
+    struct tr_ex *results = ARENA_ARRAY(t->a, struct tr_ex, count + 1);
+    const char **tests = ARENA_ARRAY(t->a, const char *, count + 1);
     uint32_t type;
+    ST_TRY(case_parts(t, s, c, tests, results));
     ST_TRY(coerce_all(t, results, count + 1, c->location, &type));
     const char *sql = "(CASE";
     for (unsigned i = 0; i < count; i++)
-        sql = arena_printf(t->a, "%s WHEN %s THEN %s", sql, tests[i], results[i].sql);
-    *out = typed(arena_printf(t->a, "%s ELSE %s END)", sql, results[count].sql), type);
+        sql = arena_printf(t->a, "%s WHEN %s THEN %s", sql, tests[i], results[i + 1].sql);
+    *out = typed(arena_printf(t->a, "%s ELSE %s END)", sql, results[0].sql), type);
     return ST_OK;
 }
 
@@ -794,6 +798,15 @@ static status in_select(struct tr *t, struct tr_scope *s, const PgQuery__SubLink
     return ST_OK;
 }
 
+/* A second row is an error (21000), which SQLite does not see. */
+static const char *scalar_sql(struct tr *t, const struct tr_query *q)
+{
+    if (q->one_row)
+        return arena_printf(t->a, "(%s)", q->sql);
+    const char *v = tr_name(t, "t");
+    return arena_printf(t->a, "(SELECT " REL_SQL_SINGLE "(%s.c1) FROM (%s) AS %s)", v, q->sql, v);
+}
+
 static status sub_link(struct tr *t, struct tr_scope *s, const PgQuery__SubLink *l,
                        struct tr_ex *out)
 {
@@ -804,7 +817,7 @@ static status sub_link(struct tr *t, struct tr_scope *s, const PgQuery__SubLink 
         *out = typed(arena_printf(t->a, "EXISTS (%s)", q.sql), OID_BOOL);
         return ST_OK;
     case PG_QUERY__SUB_LINK_TYPE__EXPR_SUBLINK:
-        *out = typed(arena_printf(t->a, "(%s)", q.sql), q.columns[0].type);
+        *out = typed(scalar_sql(t, &q), q.columns[0].type);
         return ST_OK;
     case PG_QUERY__SUB_LINK_TYPE__ARRAY_SUBLINK: {
         uint32_t type = rel_type_array_of(q.columns[0].type);
@@ -906,6 +919,13 @@ static status value_function(struct tr *t, const PgQuery__SQLValueFunction *f, s
     case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_SCHEMA: name = "current_schema"; break;
     case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP:
     case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_TIMESTAMP_N: name = "now"; break;
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_CURRENT_DATE:
+        *out = typed(call2(t, REL_FN_IN, "'today'", OID_DATE), OID_DATE);
+        return ST_OK;
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP:
+    case PG_QUERY__SQLVALUE_FUNCTION_OP__SVFOP_LOCALTIMESTAMP_N:
+        *out = typed(call2(t, REL_FN_IN, "'now'", OID_TIMESTAMP), OID_TIMESTAMP);
+        return ST_OK;
     default:
         return tr_fail(t, ST_UNSUPPORTED, "0A000", f->location,
                        "this date or time function is not supported here");

@@ -619,6 +619,7 @@ static status simple(struct tr *t, struct tr_scope *with, const PgQuery__SelectS
     obuf_fini(&o);
     out->columns = l.columns;
     out->count = l.count;
+    out->one_row = (s.aggregates && !groups[0]) || (!from[0] && !s.srfs);
     return ST_OK;
 }
 
@@ -687,6 +688,14 @@ static status arm(struct tr *t, struct tr_scope *with, const PgQuery__SelectStmt
     return ST_OK;
 }
 
+static status types_differ(struct tr *t, const char *word, const struct tr_ex both[2])
+{
+    bytes a = rel_type_format(t->a, both[0].type, -1), b = rel_type_format(t->a, both[1].type, -1);
+    return tr_fail(t, ST_INVALID, "42804", -1, "%.*s types %.*s and %.*s cannot be matched",
+                   (int)strcspn(word, " "), word, (int)a.size, (const char *)a.data, (int)b.size,
+                   (const char *)b.data);
+}
+
 static status set_operation(struct tr *t, struct tr_scope *with, const PgQuery__SelectStmt *stmt,
                             struct tr_query *out)
 {
@@ -712,7 +721,7 @@ static status set_operation(struct tr *t, struct tr_scope *with, const PgQuery__
         struct tr_ex both[2] = {{.type = l.columns[i].type}, {.type = r.columns[i].type}};
         enum rel_family a = rel_type_family(both[0].type), b = rel_type_family(both[1].type);
         if (both[0].type != OID_UNKNOWN && both[1].type != OID_UNKNOWN && a != b)
-            return tr_fail(t, ST_INVALID, "42804", -1, "%s types cannot be matched", word);
+            return types_differ(t, word, both);
         out->columns[i] = l.columns[i];
         if (both[0].type == OID_UNKNOWN && both[1].type == OID_UNKNOWN)
             continue;

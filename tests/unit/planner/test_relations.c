@@ -4,7 +4,8 @@
  * The statements and their answers are text: tests/data/relations/NAME.txt. A block is "== title",
  * the statement, "----", then one line of columns (name:type) and a line a row (fields joined by
  * '|', NULL is ∅), or one line "error SQLSTATE[@position] message". METADB_TEST_REWRITE=1 writes
- * the answers anew; the diff is the review.
+ * the answers anew; the diff is the review. A title that ends in "(columns)" is of a whole catalogue
+ * that grows with the product: its rows are left out.
  */
 #include "planner/relations/relations.h"
 #include "planner/timezone.h"
@@ -167,6 +168,9 @@ static unsigned block(struct session *s, char *text, struct obuf *rewritten)
     char *copy = strndup(sql, statement.size);
     (void)answer(s, copy, NULL, 0);
     free(copy);
+    const uint8_t *first_end = memchr(got.data, '\n', got.size);
+    if (memmem(text, (size_t)(title_end - text), "(columns)", 9) && first_end)
+        got.size = (size_t)(first_end - got.data);
     while (got.size && got.data[got.size - 1] == '\n')
         got.size--;
     obuf_put(rewritten, text, (size_t)(expected - text));
