@@ -4,8 +4,8 @@
  * The statements and their answers are text: tests/data/relations/NAME.txt. A block is "== title",
  * the statement, "----", then one line of columns (name:type) and a line a row (fields joined by
  * '|', NULL is ∅), or one line "error SQLSTATE[@position] message". METADB_TEST_REWRITE=1 writes
- * the answers anew; the diff is the review. A title that ends in "(columns)" is of a whole catalogue
- * that grows with the product: its rows are left out.
+ * the answers anew; the diff is the review. A title that ends in "(columns)" is of a whole
+ * catalogue that grows with the product: its rows are left out.
  */
 #include "planner/relations/relations.h"
 #include "planner/timezone.h"
