@@ -952,7 +952,7 @@ static status text_from_binary(bytes data, bytes *out, struct err *err)
 
 static status float_from_binary(uint32_t oid, bytes data, double *out, struct err *err)
 {
-    int64_t raw;
+    int64_t raw = 0;
     if (oid == OID_FLOAT4) {
         ST_TRY(int_from_binary(data, 4, &raw, err));
         uint32_t bits = (uint32_t)raw;
