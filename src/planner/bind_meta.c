@@ -205,13 +205,28 @@ static status table_output(struct pl__compile *c, const struct ast_stmt *s,
     return pl__projection(c, &scope, s->targets, s->target_count);
 }
 
+/* A function of the tree among other outputs: named in the error, since nobody else knows it. */
+static status beside_others(struct pl__compile *c, const struct ast_stmt *s)
+{
+    for (unsigned i = 0; i < s->target_count && s->from_count == 0; i++) {
+        const struct ast_node *n = s->targets[i].value;
+        for (size_t k = 0; n != NULL && n->kind == AST_CALL && k < ARRAY_LEN(meta_functions); k++) {
+            if (n->name_count == 1 && strcmp(n->names[0], meta_functions[k].name) == 0)
+                return pl__no_pattern(c, n->at, meta_functions[k].id,
+                                      "it stands alone in the SELECT list");
+        }
+    }
+    return ST_UNSUPPORTED;
+}
+
 status pl__compile_meta_function(struct pl__compile *c, const struct ast_stmt *s)
 {
     bool in_from, known = false;
     const struct ast_node *n = call_of(s, &in_from);
     const struct meta_row *f = NULL;
-    if (n == NULL || n->name_count > 2 ||
-        (n->name_count == 2 && strcmp(n->names[0], "public") != 0))
+    if (n == NULL)
+        return beside_others(c, s);
+    if (n->name_count > 2 || (n->name_count == 2 && strcmp(n->names[0], "public") != 0))
         return ST_UNSUPPORTED;
     for (size_t i = 0; i < ARRAY_LEN(meta_functions); i++) {
         if (strcmp(meta_functions[i].name, n->names[n->name_count - 1]) != 0)
@@ -354,9 +369,7 @@ status pl__bind_meta_function(struct pl__bind *b)
         if (f->fn == MF_LIST_ATTR && args[i].null && i > 0)
             args[i] = i == 2 ? kv_int(-1) : kv_text(BYTES_EMPTY); /* no limit, from the start */
         else if (f->fn == MF_LIST_ATTR && i == 2 && args[i].i < 0)
-            return pl__eval_error(
-                b, t->args[i], 0,
-                err_set_state(b->err, ST_INVALID, "2201W", "LIMIT must not be negative"));
+            return err_set_state(b->err, ST_INVALID, "2201W", "LIMIT must not be negative");
         null = null || args[i].null;
     }
     if (null && f->is_table) {

@@ -137,9 +137,12 @@ static status unusual(struct pl__compile *c, enum pl_pattern_id nearest)
 static status check_gap(struct pl__compile *c, const struct pl__table *t,
                         enum pl_pattern_id nearest)
 {
-    for (unsigned i = 0; i < t->where.count && t->eq_count == 0; i++) {
+    bool bounded = false;
+    for (unsigned i = 0; i < t->where.count; i++)
+        bounded = bounded || is_bound(t, &t->where.conds[i]);
+    for (unsigned i = 0; i < t->where.count && t->eq_count == 0 && !bounded; i++) {
         const struct pl__cond *k = &t->where.conds[i];
-        if (k->kind != COND_ROW && k->column != 0)
+        if (k->column != 0)
             return pl__no_pattern(c, k->at, nearest, "the statement has no %s = ?",
                                   t->def->columns[0].name);
     }
@@ -1115,10 +1118,10 @@ static status bind_limit(const struct pl__bind *b, const struct pl__table *t, st
                     ? pl_value_convert(&v, OID_INT8, -1, false, b->ctx->style, b->ctx->now, b->a,
                                        &v, b->err)
                     : ST_OK;
-    if (st == ST_OK && v.i < 0)
-        st = err_set_state(b->err, ST_INVALID, "2201W", "LIMIT must not be negative");
     if (st != ST_OK)
         return pl__eval_error(b, t->limit, 0, st);
+    if (v.i < 0)
+        return err_set_state(b->err, ST_INVALID, "2201W", "LIMIT must not be negative");
     r->limit = v.i;
     return ST_OK;
 }

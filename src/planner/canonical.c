@@ -224,8 +224,11 @@ static status compare(struct where_pass *w, const struct ast_node *column, enum 
 {
     struct pl__cond cond = {.kind = COND_COMPARE, .cmp = cmp, .count = 1, .repeat = -1, .at = at};
     ST_TRY(pl__column(w->c, w->scope, column, &cond.column));
-    if (is_column(value))
+    unsigned other;
+    if (is_column(value)) {
+        ST_TRY(pl__column(w->c, w->scope, value, &other));
         return pl__no_pattern(w->c, value->at, w->nearest, "it compares no column with another");
+    }
     uint32_t oid = column_oid(w, cond.column);
     ST_TRY(one_value(w, value, oid, &cond.values));
     if (swapped && !comparable(oid, cond.values[0]->oid))

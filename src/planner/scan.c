@@ -203,6 +203,21 @@ static const uint8_t *skip_string(const uint8_t *p, const uint8_t *end, bool bac
     }
 }
 
+/* B'…' and X'…': a quote in them is always the end. */
+static const uint8_t *skip_bits(const uint8_t *p, const uint8_t *end)
+{
+    do {
+        p = memchr(p + 1, '\'', (size_t)(end - p - 1));
+        if (p == NULL)
+            return NULL;
+        const uint8_t *next = continuation(++p, end);
+        if (next == NULL)
+            return p;
+        p = next;
+    } while (p < end);
+    return NULL;
+}
+
 /* $tag$ … $tag$. Gives P if no dollar quote starts here, NULL if it is not closed. */
 static const uint8_t *skip_dollar(const uint8_t *p, const uint8_t *end)
 {
@@ -291,6 +306,8 @@ static const uint8_t *token(const uint8_t *p, const uint8_t *end, struct pl_toke
     case C_IDENT:
         if (end - p > 1 && p[1] == '\'' && strchr("eEbBxXnN", *p) != NULL) {
             t->kind = PL_TOKEN_STRANGE;
+            if (strchr("bBxX", *p) != NULL)
+                return skip_bits(p + 1, end);
             return skip_string(p + 1, end, *p == 'e' || *p == 'E', &continued);
         }
         if (end - p > 2 && (*p == 'u' || *p == 'U') && p[1] == '&' &&
@@ -418,7 +435,7 @@ enum list_state {
 };
 
 /* Which tokens need a blank between them. */
-enum glue { GLUE_NONE, GLUE_WORD, GLUE_OPER };
+enum glue { GLUE_NONE, GLUE_WORD, GLUE_OPER, GLUE_QUOTED };
 
 struct pass {
     struct pl_scan *s;
@@ -632,7 +649,7 @@ static status take(struct pass *p, bytes text, const struct pl_token *t)
     case PL_TOKEN_QUOTED:
         if (t->size > LIMIT_IDENTIFIER_BYTES + 2 || has_control(from, t->size))
             p->s->cacheable = false;
-        put(p, GLUE_NONE, from, t->size);
+        put(p, GLUE_QUOTED, from, t->size);
         p->list = p->list == LIST_IN_ROW ? LIST_IN_ROW : LIST_NONE;
         return ST_OK;
     case PL_TOKEN_PARAM:

@@ -471,6 +471,14 @@ static bytes quote_literal(struct arena *a, bytes t)
     return bytes_make(p, (size_t)(q - p));
 }
 
+/* As PostgreSQL writes it, so that clients find a version number in it. */
+static const char *version_text(const struct pl__bind *b)
+{
+    const char *v = b->ctx->setting == NULL ? NULL : b->ctx->setting(b->ctx->arg, "server_version");
+    return arena_printf(b->a, "PostgreSQL %s (metadb " METADB_VERSION ") on x86_64-linux, 64-bit",
+                        v == NULL ? "15.0" : v);
+}
+
 static status call(const struct pl__bind *b, enum function fn, const struct pl_value *args,
                    unsigned count, struct pl_value *out)
 {
@@ -482,10 +490,7 @@ static status call(const struct pl__bind *b, enum function fn, const struct pl_v
         }
     }
     switch (fn) {
-    case FN_VERSION:
-        *out = text_value(OID_TEXT,
-                          "PostgreSQL 15.0 (metadb " METADB_VERSION ") on x86_64-linux, 64-bit");
-        return ST_OK;
+    case FN_VERSION: *out = text_value(OID_TEXT, version_text(b)); return ST_OK;
     case FN_DATABASE: *out = text_value(OID_NAME, x->database); return ST_OK;
     case FN_SCHEMA: *out = text_value(OID_NAME, "public"); return ST_OK;
     case FN_USER:

@@ -114,11 +114,14 @@ static void add_key(struct planned *f, bytes key)
         return;
     }
     bytes name = key;
-    bool successor = key.data[key.size - 1] == 0 && key.size > KV_KEY_HEADER + 8;
+    bool meta = key.data[0] == KV_META || key.data[0] == KV_QUOTA;
+    bool successor = key.data[key.size - 1] == 0 && key.size > KV_KEY_HEADER + (meta ? 8u : 1u);
     if (successor)
         name.size--;
     if (name.size >= KV_KEY_HEADER && kv_key_decode(&f->arena, name, &ns, &row) == ST_OK) {
         const struct kv_table_def *def = kv_table_def(row.table);
+        if (ns != f->ctx.ns)
+            add("ns%u", ns);
         add("(");
         for (unsigned i = 0; i < def->key_count; i++) {
             add(i > 0 ? "," : "%s", "");
