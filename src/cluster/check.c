@@ -129,7 +129,8 @@ static void count_inode(struct check *c, uint32_t ns, const struct kv_row *attr)
 {
     struct usage *u = usage_of(c, ns, value_of(attr, META_UID));
     u->value[attr->col[META_TYPE].i == KV_TYPE_DIR ? 0 : 1]++;
-    u->value[2] += value_of(attr, META_SIZE);
+    /* Modulo 2^64, as the quota row itself. */
+    u->value[2] = (int64_t)((uint64_t)u->value[2] + (uint64_t)value_of(attr, META_SIZE));
 }
 
 static void end_directory(struct check *c)

@@ -25,13 +25,11 @@ static status put_row(struct kv_txn *t, bytes key, const struct kv_row *row)
     return st;
 }
 
-/* A sum that stops at the ends of bigint: apply cannot fail for what clients wrote. */
-static int64_t add_saturating(int64_t a, int64_t b)
+/* The sum modulo 2^64: apply cannot fail for what clients wrote, and a sum that left bigint comes
+ * back exactly when the sizes that took it out go again. One that stopped at the end would not. */
+static int64_t add_wrapping(int64_t a, int64_t b)
 {
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return b > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
+    return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
 static status add_quota(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t uid, bytes name,
@@ -50,7 +48,7 @@ static status add_quota(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t 
     } else if (st != ST_OK) {
         return st;
     }
-    row.col[QUOTA_VALUE] = kv_int(add_saturating(row.col[QUOTA_VALUE].i, change));
+    row.col[QUOTA_VALUE] = kv_int(add_wrapping(row.col[QUOTA_VALUE].i, change));
     if (row.col[QUOTA_AS_OF].null || row.col[QUOTA_AS_OF].i < time_of(ts))
         row.col[QUOTA_AS_OF] = kv_int(time_of(ts));
     return put_row(t, key, &row);

@@ -611,6 +611,18 @@ static void tables_of_the_server_are_read_only(void **state)
 
 /* -- items ------------------------------------------------------------------------------------- */
 
+static void quota_survives_sizes_beyond_bigint(void **state)
+{
+    struct shard *s = *state;
+
+    EXPECT("00000", run(s, "insert meta pid=0 name=a type=f id=21 uid=9 size=6"));
+    EXPECT("00000", run(s, "insert meta pid=0 name=b type=f id=22 uid=9 size=9223372036854775807"));
+    deliver(s, 100, true);
+    EXPECT("00000", run(s, "delete meta 0 b"));
+    deliver(s, 100, true);
+    EXPECT("9 #FILE 1 | 9 #SIZE 6", all(s, "quota", "uid name value"));
+}
+
 static void quota_follows_inodes(void **state)
 {
     struct shard *s = *state;
@@ -709,6 +721,7 @@ int main(void)
         T(object_put_and_remove),
         T(tables_of_the_server_are_read_only),
         T(quota_follows_inodes),
+        T(quota_survives_sizes_beyond_bigint),
         T(index_follows_entries),
         T(items_count_once_however_often_they_come),
     };
