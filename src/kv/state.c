@@ -375,6 +375,25 @@ hlc_ts kv_state_newer(const struct kv_state *s, bytes key, hlc_ts after, bool *d
     return 0;
 }
 
+/* How far a prefetch reads on from its key: a scan that stopped there needs its neighbours. */
+#define PREFETCH_ENTRIES 256u
+
+/* A point read alone may be answered by a filter and leave the block where a scan stands unread, so
+ * the scan would stop there for ever. */
+static void prefetch_around(struct kv_store *store, struct arena *a, bytes key)
+{
+    bytes lower = bytes_make(key.data, 1), upper = kv_key_after_prefix(a, lower);
+    struct kv_store_iter *it = kv_store_iter_new(store, lower, upper, KV_TIER_ANY);
+    status st = kv_store_iter_seek_before(it, key);
+
+    for (unsigned i = 0; st == ST_OK && i < PREFETCH_ENTRIES; i++)
+        st = kv_store_iter_prev(it);
+    st = kv_store_iter_seek(it, key);
+    for (unsigned i = 0; st == ST_OK && i < PREFETCH_ENTRIES; i++)
+        st = kv_store_iter_next(it);
+    kv_store_iter_free(it);
+}
+
 void kv_state_prefetch(struct kv_state *s, bytes key)
 {
     struct arena a;
@@ -384,6 +403,7 @@ void kv_state_prefetch(struct kv_state *s, bytes key)
     arena_init(&a, 512);
     st = kv_store_get(s->store, key, KV_TIER_ANY, &a, &value);
     UNUSED(st); /* the read that follows reports what is wrong */
+    prefetch_around(s->store, &a, key);
     arena_fini(&a);
 }
 

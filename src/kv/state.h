@@ -69,7 +69,8 @@ NODISCARD status kv_state_get(const struct kv_view *v, bytes key, struct kv_cell
 /* Newest stamp of KEY above AFTER in memory, 0 if none; *deleted tells its kind. Never cold:
  * versions younger than a live snapshot are all in memtables. */
 hlc_ts kv_state_newer(const struct kv_state *s, bytes key, hlc_ts after, bool *deleted);
-/* Brings what kv_state_get(KEY) needs into the block cache. Pool threads. */
+/* Brings what kv_state_get(KEY), or a scan that stands at KEY, needs into the block cache. Pool
+ * threads. */
 void kv_state_prefetch(struct kv_state *s, bytes key);
 
 /* Visible entries of [lower, upper) in order, or backwards. Short-lived: one page. What the same
