@@ -7,8 +7,8 @@
  *
  * Invariants
  *   D1  The lock is held before anything else of the directory is read or written.
- *   D2  A directory with log or store content but without an identity is never used: somebody
- *       removed the identity, or the directory is not ours.
+ *   D2  A directory without an identity is used only if it is empty: with log or store content
+ *       somebody removed the identity, with anything else it is not ours.
  *   D3  An identity is written once; opening never changes it.
  */
 #include "cluster/identity.h"
@@ -45,18 +45,57 @@ static status make_directory(struct env *env, struct arena *a, const char *dir)
     return st == ST_EXISTS ? ST_OK : st;
 }
 
-static void note_content(void *arg, const char *name)
+struct contents {
+    struct env *env;
+    struct arena *a;
+    const char *dir;
+    bool data;    /* a log or a store with something in it */
+    bool foreign; /* anything that metadb does not make */
+};
+
+static void note_any(void *arg, const char *name)
 {
     UNUSED(name);
     *(bool *)arg = true;
 }
 
-/* Is there anything in DIR/NAME? A missing directory is empty. */
-static bool has_content(struct env *env, struct arena *a, const char *dir, const char *name)
+/* What a first start that was cut short leaves is ours: lock, half an identity, empty directories. */
+static void note_entry(void *arg, const char *name)
 {
+    struct contents *c = arg;
+    static const char *const ours[] = {"LOCK", IDENTITY_NAME ".tmp", "lost+found"};
     bool any = false;
-    status st = env->ops->list(env, cl_identity_path(a, dir, name), note_content, &any);
-    return st == ST_OK && any;
+    for (unsigned i = 0; i < ARRAY_LEN(ours); i++) {
+        if (strcmp(name, ours[i]) == 0)
+            return;
+    }
+    if (strcmp(name, "log") != 0 && strcmp(name, "store") != 0) {
+        c->foreign = true;
+        return;
+    }
+    status st = c->env->ops->list(c->env, cl_identity_path(c->a, c->dir, name), note_any, &any);
+    c->data |= st != ST_OK || any;
+}
+
+/* Only an empty directory becomes a data directory (D2). */
+static status check_empty(struct env *env, struct arena *a, const char *dir, struct err *err)
+{
+    struct contents c = {.env = env, .a = a, .dir = dir};
+    status st = env->ops->list(env, dir, note_entry, &c);
+    if (st != ST_OK)
+        return err_set(err, st, "could not list \"%s\"", dir);
+    if (c.data) {
+        err_set(err, ST_INVALID, "data directory \"%s\" has a log or a store but no identity file",
+                dir);
+        err_hint(err,
+                 "Use another directory, or put back the file \"identity\" that belongs here.");
+        return ST_INVALID;
+    }
+    if (!c.foreign)
+        return ST_OK;
+    err_set(err, ST_INVALID, "\"%s\" is neither empty nor a data directory of metadb", dir);
+    err_hint(err, "Name a directory that is empty or does not exist.");
+    return ST_INVALID;
 }
 
 static status write_identity(struct env *env, struct arena *a, const char *dir,
@@ -84,13 +123,7 @@ static uint64_t random_id(struct env *env)
 static status make_identity(struct env *env, struct arena *a, const char *dir, uint32_t streams,
                             struct cl_identity *out, struct err *err)
 {
-    if (has_content(env, a, dir, "log") || has_content(env, a, dir, "store")) {
-        err_set(err, ST_INVALID, "data directory \"%s\" has a log or a store but no identity file",
-                dir);
-        err_hint(err,
-                 "Use another directory, or put back the file \"identity\" that belongs here.");
-        return ST_INVALID;
-    }
+    ST_TRY(check_empty(env, a, dir, err));
     *out = (struct cl_identity){.cluster_id = random_id(env),
                                 .node_id = FIRST_NODE_ID,
                                 .store_id = random_id(env),

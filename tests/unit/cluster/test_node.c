@@ -253,6 +253,23 @@ static void foreign_and_wiped_directories_are_refused(void **state)
     fx_fini(&f);
 }
 
+static void directory_of_something_else_is_refused(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    char command[256];
+    fx_init(&f);
+    snprintf(command, sizeof command, "echo hello > '%s/letter'", f.dir);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(fx_try_open(&f), ST_INVALID);
+    assert_non_null(strstr(f.err.message, "neither empty"));
+    snprintf(command, sizeof command, "rm '%s/letter' && mkdir '%s/log' '%s/store'", f.dir, f.dir,
+             f.dir);
+    assert_int_equal(system(command), 0);
+    fx_open(&f); /* what a first start that was cut short may leave */
+    fx_fini(&f);
+}
+
 static void count_row(void *arg, const struct kv_datum *values)
 {
     UNUSED(values);
@@ -292,6 +309,7 @@ int main(void)
         cmocka_unit_test(small_memtables_flush_by_themselves),
         cmocka_unit_test(same_log_gives_the_same_hash),
         cmocka_unit_test(foreign_and_wiped_directories_are_refused),
+        cmocka_unit_test(directory_of_something_else_is_refused),
         cmocka_unit_test(every_view_has_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
