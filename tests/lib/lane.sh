@@ -29,9 +29,14 @@ lane_server() {
         exit 1
     fi
     ulimit -n 8192 2>/dev/null
+    # The server takes METADB_* for settings; those of the tests are none.
+    local unset=()
+    for name in $(compgen -e METADB_); do
+        [ "$name" = METADB_FAULT ] || unset+=(-u "$name")
+    done
     ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
         LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0 \
-        "build/$preset/src/metadb" start --data "$lane_dir/data" --listen 127.0.0.1:0 "$@" \
+        env "${unset[@]}" "build/$preset/src/metadb" start --data "$lane_dir/data" --listen 127.0.0.1:0 "$@" \
         >"$lane_dir/out" 2>"$lane_dir/err" </dev/null &
     pid=$!
     for _ in $(seq 600); do
