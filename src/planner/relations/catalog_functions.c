@@ -333,10 +333,7 @@ FN(to_regproc)
 FN(current_setting)
 {
     const char *name = rel_cell_str(env, &args[0]);
-    const struct pl_context *ctx = env->ctx;
-    const char *value = ctx->setting ? ctx->setting(ctx->arg, name) : NULL;
-    if (!value)
-        value = rel__fixed_setting(name);
+    const char *value = rel__setting(env, name);
     bool missing_ok = count > 1 && args[1].kind == CELL_INT && args[1].i != 0;
     if (!value && !missing_ok)
         return rel_fail(env, ST_UNSUPPORTED, "42704", "unrecognized configuration parameter \"%s\"",
@@ -348,8 +345,7 @@ FN(version)
 {
     UNUSED(args);
     UNUSED(count);
-    const struct pl_context *ctx = env->ctx;
-    const char *value = ctx->setting ? ctx->setting(ctx->arg, "server_version") : NULL;
+    const char *value = rel__setting(env, "server_version");
     *out = rel_text(env, "PostgreSQL %s (metadb %s)", value ? value : "15.0", METADB_VERSION);
     return true;
 }

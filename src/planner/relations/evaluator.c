@@ -708,12 +708,20 @@ static const sqlite3_module function_module = {
 
 /* ---- results ---- */
 
+/* The array type that travels for OID: itself, or text[] for arrays of names and the like. */
+static uint32_t wire_array(uint32_t oid)
+{
+    bool is_array = false;
+    (void)rel_type_find(oid, &is_array);
+    return rel_type_is_wire(oid) ? oid : is_array ? OID_TEXT_ARRAY : 0;
+}
+
 static bool array_value(struct arena *a, struct rel_env *env, uint32_t oid, bytes text,
                         struct pl_value *out)
 {
-    uint32_t element = rel_type_element_of(oid);
+    uint32_t wire = wire_array(oid), element = rel_type_element_of(wire);
     struct rel_array parsed;
-    if (!rel_type_is_wire(oid) || !rel_array_parse(a, text, false, &parsed))
+    if (wire == 0 || !rel_array_parse(a, text, false, &parsed))
         return false;
     struct pl_value *items = ARENA_ARRAY(a, struct pl_value, parsed.count + 1);
     for (unsigned i = 0; i < parsed.count; i++) {
@@ -723,7 +731,7 @@ static bool array_value(struct arena *a, struct rel_env *env, uint32_t oid, byte
                                                  env->ctx->now, a, &items[i], &err) != ST_OK)
             return false;
     }
-    *out = (struct pl_value){.oid = oid, .array = {items, parsed.count}};
+    *out = (struct pl_value){.oid = wire, .array = {items, parsed.count}};
     return true;
 }
 
@@ -747,6 +755,10 @@ static status value_of_cell(struct rel_env *env, const struct cell *c, uint32_t 
         bytes text = rel_cell_text(env, c);
         if (!array_value(env->arena, env, oid, text, out))
             *out = (struct pl_value){.oid = OID_TEXT, .b = text};
+        return ST_OK;
+    }
+    if ((oid == OID_XID || oid == 29) && c->kind == CELL_INT) {
+        *out = (struct pl_value){.oid = OID_OID, .i = c->i};
         return ST_OK;
     }
     if (!rel_type_is_wire(oid)) {

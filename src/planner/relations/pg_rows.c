@@ -74,6 +74,8 @@ const char *rel__index_definition(struct arena *a, const struct kv_table_def *t,
 
 const char *rel__comment(const struct rel *r)
 {
+    if (r->patterns)
+        return "statements that can be asked, how often they were and how long they took";
     return r->view ? r->view->comment : NULL;
 }
 
@@ -582,7 +584,7 @@ static int by_name(const void *x, const void *y)
     return rel_cell_compare(a, b);
 }
 
-const char *rel__fixed_setting(const char *name)
+static const char *fixed_setting(const char *name)
 {
     static const struct {
         const char *name, *value;
@@ -594,6 +596,31 @@ const char *rel__fixed_setting(const char *name)
         if (strcasecmp(fixed[i].name, name) == 0)
             return fixed[i].value;
     return NULL;
+}
+
+struct wanted_setting {
+    const char *name, *value;
+};
+static void match_setting(void *arg, const struct config_setting *s, const char *value,
+                          const char *source)
+{
+    UNUSED(source);
+    struct wanted_setting *w = arg;
+    if (strcmp(s->name, w->name) == 0)
+        w->value = value;
+}
+
+const char *rel__setting(struct rel_env *env, const char *name)
+{
+    const struct pl_context *ctx = env->ctx;
+    const char *value = ctx->setting ? ctx->setting(ctx->arg, name) : NULL;
+    if (!value)
+        value = fixed_setting(name);
+    if (value || !env->snap || !env->snap->config)
+        return value;
+    struct wanted_setting w = {name, NULL};
+    config_each(env->snap->config, match_setting, &w);
+    return w.value;
 }
 
 void rel__settings(struct rel_build *b)
@@ -632,11 +659,8 @@ void rel__settings(struct rel_build *b)
         "transaction_isolation",
         "transaction_read_only",
     };
-    const struct pl_context *ctx = b->env->ctx;
     for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
-        const char *value = ctx->setting ? ctx->setting(ctx->arg, names[i]) : NULL;
-        if (!value)
-            value = rel__fixed_setting(names[i]);
+        const char *value = rel__setting(b->env, names[i]);
         bool internal = strncmp(names[i], "server_", 7) == 0 ||
                         strncmp(names[i], "max_i", 5) == 0 || strncmp(names[i], "lc_", 3) == 0;
         if (value)

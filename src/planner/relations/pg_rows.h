@@ -36,8 +36,8 @@ void rel__indexes(struct rel_build *b);
 
 /* pg_get_keywords(): not a relation but a function that stands where one may. */
 void rel__keywords(struct rel_build *b);
-/* Settings that never change; NULL if NAME is none of them. */
-const char *rel__fixed_setting(const char *name);
+/* A setting of the session, a constant or one of the server's; NULL if NAME is none of them. */
+const char *rel__setting(struct rel_env *env, const char *name);
 
 /* What several generators need. */
 struct rel_role {
