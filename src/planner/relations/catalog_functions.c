@@ -462,6 +462,7 @@ const struct rel_function rel_catalog_functions[] = {
     {"pg_relation_size", "r?t", OID_INT8, false, fn_null},
     {"pg_indexes_size", "r", OID_INT8, false, fn_null},
     {"pg_database_size", "x", OID_INT8, false, fn_null},
+    {"pg_stat_get_numscans", "o", OID_INT8, false, fn_null},
     {"pg_tablespace_size", "x", OID_INT8, false, fn_null},
     {"pg_tablespace_location", "o", OID_TEXT, false, fn_empty},
     {"has_database_privilege", "xt?t", OID_BOOL, false, fn_true},
