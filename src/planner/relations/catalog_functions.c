@@ -412,7 +412,7 @@ FN(extract)
     if (strcasecmp(rel_cell_str(env, &args[0]), "epoch") != 0)
         return rel_fail(env, ST_UNSUPPORTED, "0A000",
                         "only extract(epoch from …) is supported here");
-    *out = cell_real((double)(args[1].i + EPOCH_OFFSET_US) / 1e6);
+    *out = cell_real(((double)args[1].i + (double)EPOCH_OFFSET_US) / 1e6);
     return true;
 }
 

@@ -24,6 +24,7 @@
 #define STEPS_CHECK 100000
 #define MEMORY_MAX (256 * 1024 * 1024)
 #define TEXT_MAX (4 * 1024 * 1024)
+#define TOO_LONG "the query over catalogue relations takes too many steps"
 
 struct run {
     const struct catalog_query *q;
@@ -154,6 +155,18 @@ static void fit_arg(struct cell *c, uint32_t type)
     *c = cell_int(d > -9e18 && d < 9e18 ? (int64_t)d : 0);
 }
 
+/* A call costs steps by the bytes it looks at, so that costly functions do not outrun I1. */
+static bool charge(struct run *run, const struct cell *args, int argc)
+{
+    size_t size = 0;
+    for (int i = 0; i < argc; i++)
+        size += args[i].kind == CELL_TEXT ? args[i].b.size : 8;
+    run->steps += 10 + (long)(size / 16);
+    if (run->steps <= STEPS_MAX)
+        return true;
+    return rel_fail(run->env, ST_LIMIT, "54000", TOO_LONG);
+}
+
 static void call_function(sqlite3_context *c, int argc, sqlite3_value **argv)
 {
     struct bound_function *b = sqlite3_user_data(c);
@@ -169,7 +182,7 @@ static void call_function(sqlite3_context *c, int argc, sqlite3_value **argv)
         }
     }
     env->arena = &b->run->scratch;
-    bool ok = b->f->call(env, args, (unsigned)argc, &out);
+    bool ok = charge(b->run, args, argc) && b->f->call(env, args, (unsigned)argc, &out);
     if (ok)
         result_cell(c, &out);
     else
@@ -228,42 +241,38 @@ struct sort_by {
     const struct collected *g;
     unsigned first_key;
 };
+/* DISTINCT may only be sorted by the value itself, so then the value is the one key. */
 static int compare_collected(const void *x, const void *y, void *arg)
 {
     const struct cell *a = x, *b = y;
     const struct sort_by *by = arg;
-    const char *flags = by->g->flags[0] == 'D' ? by->g->flags + 1 : by->g->flags;
-    for (unsigned i = by->first_key; i < by->g->width; i++) {
+    bool distinct = by->g->flags[0] == 'D';
+    const char *flags = by->g->flags + distinct;
+    unsigned from = distinct ? 0 : by->first_key, to = distinct ? 1 : by->g->width;
+    for (unsigned i = from; i < to; i++) {
         const struct cell *p = &a[i], *q = &b[i];
         bool np = p->kind == CELL_NULL, nq = q->kind == CELL_NULL;
         int order = np || nq ? (int)np - (int)nq : rel_cell_compare(p, q);
         if (order != 0)
-            return flags[i - by->first_key] == 'd' ? -order : order;
+            return flags[i - from] == 'd' ? -order : order;
     }
     return 0;
 }
 
-static bool seen_before(const struct collected *g, size_t row)
-{
-    for (size_t i = 0; i < row; i++)
-        if (rel_cell_compare(&g->rows[i * g->width], &g->rows[row * g->width]) == 0)
-            return true;
-    return false;
-}
-
-/* Sorts; drops repeats under DISTINCT and, for strings, NULLs. Returns the values' rows kept. */
+/* Sorts; drops repeats under DISTINCT and, for strings, NULLs. Returns the rows kept. */
 static size_t settle(struct collected *g, unsigned first_key, bool drop_nulls)
 {
-    if (g->width > first_key)
+    if (g->width > first_key || g->flags[0] == 'D')
         qsort_r(g->rows, g->count, sizeof(struct cell) * g->width, compare_collected,
                 &(struct sort_by){.g = g, .first_key = first_key});
     size_t kept = 0;
     for (size_t i = 0; i < g->count; i++) {
-        struct cell *row = g->rows + i * g->width;
-        memmove(g->rows + kept * g->width, row, sizeof(struct cell) * g->width);
-        bool drop = (drop_nulls && g->rows[kept * g->width].kind == CELL_NULL) ||
-                    (g->flags[0] == 'D' && seen_before(g, kept));
-        kept += !drop;
+        struct cell *row = g->rows + i * g->width, *to = g->rows + kept * g->width;
+        bool repeat = g->flags[0] == 'D' && kept > 0 && rel_cell_compare(to - g->width, row) == 0;
+        if (repeat || (drop_nulls && row->kind == CELL_NULL))
+            continue;
+        memmove(to, row, sizeof(struct cell) * g->width);
+        kept++;
     }
     return kept;
 }
@@ -625,7 +634,7 @@ static bool series_start(struct function_cursor *c, sqlite3_value **argv)
     int64_t stop = sqlite3_value_int64(argv[1]), distance;
     if (c->step == 0)
         return false;
-    if (__builtin_sub_overflow(stop, c->start, &distance) || c->step == INT64_MIN)
+    if (__builtin_sub_overflow(stop, c->start, &distance) || distance == INT64_MIN)
         return false;
     if ((distance >= 0) == (c->step > 0) || distance == 0)
         c->count = distance / c->step + 1;
@@ -919,9 +928,7 @@ static status failed(struct run *run, int rc, struct err *err)
     }
     const char *message = sqlite3_errmsg(run->db);
     switch (rc & 0xff) {
-    case SQLITE_INTERRUPT:
-        return err_set_state(err, ST_LIMIT, "54000",
-                             "the query over catalogue relations takes too many steps");
+    case SQLITE_INTERRUPT: return err_set_state(err, ST_LIMIT, "54000", TOO_LONG);
     case SQLITE_NOMEM:
         return err_set(err, ST_NO_MEMORY,
                        "the query over catalogue relations needs too much memory");

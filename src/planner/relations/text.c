@@ -18,6 +18,7 @@
 #define REGEX_BYTES_MAX 1024u
 #define REGEX_REPEAT_MAX 64
 #define REGEX_CACHE 8u
+#define LIKE_WORK_MAX (16u * 1024u * 1024u) /* bytes of the text times bytes of the pattern */
 #define RESULT_BYTES_MAX (1024u * 1024u)
 
 struct rel_regex {
@@ -73,8 +74,10 @@ static bool like(bytes text, bytes pattern, bool ignore_case)
 static bool fn_like(struct rel_env *env, const struct cell *args, unsigned count, struct cell *out)
 {
     UNUSED(count);
-    *out =
-        cell_int(like(rel_cell_text(env, &args[0]), rel_cell_text(env, &args[1]), args[2].i != 0));
+    bytes text = rel_cell_text(env, &args[0]), pattern = rel_cell_text(env, &args[1]);
+    if (pattern.size > 0 && text.size > LIKE_WORK_MAX / pattern.size)
+        return rel_fail(env, ST_LIMIT, "54000", "text and pattern of LIKE are too long");
+    *out = cell_int(like(text, pattern, args[2].i != 0));
     return true;
 }
 
@@ -298,8 +301,9 @@ static bool fn_substring(struct rel_env *env, const struct cell *args, unsigned 
     if (args[1].kind != CELL_INT)
         return rel_fail(env, ST_UNSUPPORTED, "0A000",
                         "substring with a pattern is not supported here");
-    int64_t from = args[1].i - 1, size = (int64_t)characters(t);
-    int64_t to = size;
+    int64_t from, size = (int64_t)characters(t), to = size;
+    if (__builtin_sub_overflow(args[1].i, 1, &from))
+        from = INT64_MIN;
     if (count > 2) {
         if (args[2].i < 0)
             return rel_fail(env, ST_INVALID, "22011", "negative substring length not allowed");
@@ -455,7 +459,10 @@ static bool fn_right(struct rel_env *env, const struct cell *args, unsigned coun
     UNUSED(count);
     bytes t = rel_cell_text(env, &args[0]);
     int64_t all = (int64_t)characters(t);
-    int64_t skip = args[1].i < 0 ? -args[1].i : args[1].i >= all ? 0 : all - args[1].i;
+    int64_t skip = args[1].i < -all   ? all
+                   : args[1].i < 0    ? -args[1].i
+                   : args[1].i >= all ? 0
+                                      : all - args[1].i;
     size_t at = offset_of(t, (size_t)skip);
     *out = cell_bytes(bytes_make(t.data + at, t.size - at));
     return true;
@@ -601,7 +608,7 @@ static bool fn_size_pretty(struct rel_env *env, const struct cell *args, unsigne
 {
     UNUSED(count);
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
-    int64_t v = args[0].kind == CELL_REAL ? (int64_t)args[0].d : args[0].i;
+    int64_t v = args[0].i < -INT64_MAX ? -INT64_MAX : args[0].i;
     unsigned u = 0;
     if (llabs(v) >= 10 * 1024) {
         v >>= 9; /* one bit more than needed, for rounding */

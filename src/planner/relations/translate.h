@@ -19,6 +19,7 @@
 #define TR_BYTES_MAX (64u * 1024u * 1024u) /* memory of a translation */
 #define TR_COLUMNS_MAX 1000u               /* of one select list */
 #define TR_PARAMS_MAX 1000u
+#define TR_AGG_KEYS_MAX 32u
 
 /* An expression, translated. */
 struct tr_ex {

@@ -168,6 +168,8 @@ static status tail(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
 static status agg_keys(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
                        const char **flags, const char **keys)
 {
+    if (f->n_agg_order > TR_AGG_KEYS_MAX)
+        return tr_fail(t, ST_TOO_COMPLEX, "54001", f->location, "too many sort keys");
     *flags = f->agg_distinct ? "D" : "";
     *keys = "";
     for (size_t i = 0; i < f->n_agg_order; i++) {
@@ -186,7 +188,7 @@ static status collecting(struct tr *t, struct tr_scope *s, const PgQuery__FuncCa
                          enum aggregate kind, const char *sql, struct tr_ex *args,
                          struct tr_ex *out)
 {
-    const char *flags, *keys, *rest;
+    const char *flags = "", *keys = "", *rest;
     uint32_t type = kind == AGG_ARRAY ? rel_type_array_of(args[0].type) : OID_TEXT;
     ST_TRY(agg_keys(t, s, f, &flags, &keys));
     ST_TRY(tail(t, s, f, &rest));

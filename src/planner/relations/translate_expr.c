@@ -842,12 +842,34 @@ static status sub_link(struct tr *t, struct tr_scope *s, const PgQuery__SubLink 
 
 /* ---- arrays, fields ---- */
 
+/* ARRAY of untyped literals and plain integers: written as a literal, whatever its length. */
+static bool constant_array(struct tr *t, const struct tr_ex *e, size_t count, const char **sql)
+{
+    struct cell *items = ARENA_ARRAY(t->a, struct cell, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (e[i].type == OID_UNKNOWN && e[i].literal)
+            items[i] = cell_str(e[i].literal);
+        else if (e[i].type == OID_INT4 && strspn(e[i].sql, "0123456789") == strlen(e[i].sql))
+            items[i] = cell_str(e[i].sql);
+        else
+            return false;
+    }
+    *sql = tr_literal(t, arena_strdup(t->a, rel_array_format(t->a, items, (unsigned)count)));
+    return true;
+}
+
 static status array_expr(struct tr *t, struct tr_scope *s, const PgQuery__AArrayExpr *a,
                          struct tr_ex *out)
 {
     struct tr_ex *e = ARENA_ARRAY(t->a, struct tr_ex, a->n_elements + 1);
     for (size_t i = 0; i < a->n_elements; i++)
         ST_TRY(tr_expr(t, s, a->elements[i], &e[i]));
+    const char *constants;
+    if (a->n_elements > 0 && constant_array(t, e, a->n_elements, &constants)) {
+        uint32_t common = tr_common_type(e, (unsigned)a->n_elements);
+        *out = typed(constants, rel_type_array_of(common));
+        return ST_OK;
+    }
     uint32_t type;
     ST_TRY(coerce_all(t, e, (unsigned)a->n_elements, a->location, &type));
     if (rel_type_family(type) == FAMILY_ARRAY)
