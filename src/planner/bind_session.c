@@ -96,7 +96,27 @@ static status zone_of_interval(struct pl__compile *c, const struct ast_node *n, 
     return ST_OK;
 }
 
-static status setting_piece(struct pl__compile *c, const struct ast_node *n, struct obuf *out)
+/* QUOTED: in double quotes unless it is a plain identifier. */
+static void put_name(struct obuf *out, const char *s, bool quoted)
+{
+    size_t n = strlen(s);
+    bool plain = n > 0 && strspn(s, "abcdefghijklmnopqrstuvwxyz_0123456789") == n &&
+                 !isdigit((unsigned char)s[0]);
+    if (!quoted || plain) {
+        obuf_put(out, s, n);
+        return;
+    }
+    obuf_u8(out, '"');
+    for (; *s != '\0'; s++) {
+        if (*s == '"')
+            obuf_u8(out, '"');
+        obuf_u8(out, (uint8_t)*s);
+    }
+    obuf_u8(out, '"');
+}
+
+static status setting_piece(struct pl__compile *c, const struct ast_node *n, bool quoted,
+                            struct obuf *out)
 {
     char number[32];
     switch ((int)n->kind) {
@@ -104,8 +124,8 @@ static status setting_piece(struct pl__compile *c, const struct ast_node *n, str
         snprintf(number, sizeof(number), "%" PRId64, n->ival);
         obuf_put(out, number, strlen(number));
         return ST_OK;
-    case AST_NUMBER:
-    case AST_STRING: obuf_put(out, n->text, strlen(n->text)); return ST_OK;
+    case AST_NUMBER: obuf_put(out, n->text, strlen(n->text)); return ST_OK;
+    case AST_STRING: put_name(out, n->text, quoted); return ST_OK;
     case AST_BOOL_CONST: obuf_put(out, n->ival ? "true" : "false", n->ival ? 4 : 5); return ST_OK;
     case AST_CAST:
         if (n->left != NULL && n->left->kind == AST_STRING)
@@ -142,7 +162,7 @@ static status setting(struct pl__compile *c, const struct ast_stmt *s)
     for (unsigned i = 0; i < s->arg_count && st == ST_OK; i++) {
         if (i > 0)
             obuf_put(&o, ", ", 2);
-        st = setting_piece(c, s->args[i], &o);
+        st = setting_piece(c, s->args[i], strcmp(s->name, "search_path") == 0, &o);
     }
     u->value = arena_strdup(c->a, bytes_make(o.data, o.size));
     obuf_fini(&o);
@@ -207,11 +227,13 @@ static void skip_group(const struct pl__compile *c, size_t *at, struct pl_token 
     }
 }
 
-/* The text from FROM to END without a semicolon and blanks behind. */
+/* The text from FROM to END without blanks around it and a semicolon behind. */
 static void inner_text(struct pl__compile *c, struct pl_utility *u, size_t from, size_t end)
 {
     while (end > from && (isspace(c->text.data[end - 1]) || c->text.data[end - 1] == ';'))
         end--;
+    while (from < end && isspace(c->text.data[from]))
+        from++;
     u->text = arena_strdup(c->a, bytes_make(c->text.data + from, end - from));
     u->text_at = pl__position(c->text, (int)from) - 1;
 }
@@ -257,8 +279,6 @@ static status prepare(struct pl__compile *c, const struct ast_stmt *s)
     u->type_count = s->type_count;
     if (!behind_word(c, &at, "as"))
         return pl__error(c, s->at, ST_SYNTAX, NULL, "syntax error");
-    while (at < c->text.size && isspace(c->text.data[at]))
-        at++;
     inner_text(c, u, at, c->text.size);
     return ST_OK;
 }
@@ -297,8 +317,6 @@ static status declare(struct pl__compile *c, const struct ast_stmt *s)
     if (s->query == NULL || s->query->kind != STMT_SELECT || !behind_word(c, &at, "cursor") ||
         !behind_word(c, &at, "for"))
         return pl__error(c, s->at, ST_UNSUPPORTED, NULL, "a cursor is over a SELECT");
-    while (at < c->text.size && isspace(c->text.data[at]))
-        at++;
     inner_text(c, u, at, c->text.size);
     return check_inner(c, s->query, u->text);
 }

@@ -268,6 +268,56 @@ static void add_columns(const struct pl_plan *plan)
             pl_type_catalog_name(plan->columns[i].oid));
 }
 
+static void add_utility(const struct pl_utility *u)
+{
+    static const char *const formats[] = {"text", "csv", "binary"};
+    if (u->name != NULL)
+        add(" name=%s", u->name);
+    if (u->value != NULL)
+        add(" value=%s", u->value);
+    if (u->isolation != NULL)
+        add(" isolation=%s", u->isolation);
+    if (u->read_only > 0)
+        add(" read_only");
+    if (u->local)
+        add(" local");
+    if (u->is_start)
+        add(" start");
+    if (u->chain)
+        add(" chain");
+    if (u->transaction)
+        add("%s", u->characteristics ? " characteristics" : " transaction");
+    if (u->is_move)
+        add(" move");
+    if (u->backward)
+        add(" backward");
+    if (u->count != 0)
+        add(" count=%" PRId64, u->count);
+    if (u->scroll || u->hold)
+        add("%s%s", u->scroll ? " scroll" : "", u->hold ? " hold" : "");
+    if (u->analyze || u->verbose)
+        add("%s%s", u->analyze ? " analyze" : "", u->verbose ? " verbose" : "");
+    for (unsigned i = 0; i < u->type_count; i++)
+        add(" type=%s", pl_type_catalog_name(u->types[i]));
+    for (unsigned i = 0; i < u->arg_count; i++) {
+        struct obuf o;
+        obuf_init(&o);
+        if (!u->args[i].null)
+            pl_value_to_text(&u->args[i], NULL, &o);
+        add(" arg=%s:%.*s", pl_type_catalog_name(u->args[i].oid), (int)o.size,
+            o.size == 0 ? "" : (const char *)o.data);
+        obuf_fini(&o);
+    }
+    if (u->column_count > 0)
+        add(" table=%s columns=%u", kv_table_def(u->table)->name, u->column_count);
+    if (u->delimiter != 0)
+        add(" %s delimiter=%s null=%s quote=%c escape=%c%s", formats[u->format],
+            u->delimiter == '\t' ? "tab" : (const char[]){u->delimiter, 0}, u->null_text, u->quote,
+            u->escape, u->header ? " header" : "");
+    if (u->text != NULL)
+        add(" at %u text={%s}", u->text_at, u->text);
+}
+
 const char *planned_show(struct planned *f, const char *text, const uint32_t *types,
                          const char *const *params)
 {
@@ -286,8 +336,10 @@ const char *planned_show(struct planned *f, const char *text, const uint32_t *ty
     case PL_READ: add_read(f, &f->bound.read); break;
     case PL_WRITE: add_op(f, &f->bound.op); break;
     case PL_VALUES: add_values(f); break;
-    default: add(" kind %d", (int)plan->kind);
+    default: add(" %s", plan->kind == PL_CATALOG ? "evaluated" : plan->tag);
     }
+    if (plan->utility != NULL)
+        add_utility(plan->utility);
     add_columns(plan);
     if (plan->param_count > 0) {
         add(" params");
