@@ -5,7 +5,7 @@
  * forms that drivers and people write: ISO 8601 with T or a blank, PostgreSQL's own four output
  * styles, month names, 8-digit dates, zones as offset, abbreviation or IANA name, and the words
  * now, today, tomorrow, yesterday, epoch, infinity. Numbers parted by slashes are month/day/year,
- * parted by dots the same, or day.month.year where the style is German.
+ * parted by dots the same, or day first where the style is German.
  *
  * The reader goes through the text once and fills `struct parts`; a part that comes twice is an
  * error.
@@ -21,7 +21,8 @@
 
 #define US INT64_C(1000000)
 #define DAY_US (INT64_C(86400) * US)
-#define EPOCH_DAYS 10957 /* 2000-01-01 in days since 1970 */
+#define FIRST_DAY (-2451545) /* 4714-11-24 BC, Julian day 0 */
+#define EPOCH_DAYS 10957     /* 2000-01-01 in days since 1970 */
 
 static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun",
                                      "jul", "aug", "sep", "oct", "nov", "dec"};
@@ -46,10 +47,11 @@ struct parts {
     int ampm; /* 0, 1 am, 2 pm */
     const struct pl_zone *zone;
     int32_t seconds_east;
+    bytes zone_name;                         /* of BAD_ZONE */
     int numbers[3], number_count, digits[3]; /* loose numbers beside a month name */
 };
 
-enum outcome { GOOD, BAD_SYNTAX, BAD_FIELD, BAD_ZONE, BAD_MONTH_DAY };
+enum outcome { GOOD, BAD_SYNTAX, BAD_FIELD, BAD_ZONE, BAD_OFFSET, BAD_MONTH_DAY };
 
 struct reading {
     const char *p, *end;
@@ -98,7 +100,7 @@ static enum outcome read_time(struct reading *r, int64_t hours)
         if (n == 0)
             return BAD_SYNTAX;
     }
-    if (r->p < r->end && (*r->p == '.' || *r->p == ',')) {
+    if (r->p < r->end && *r->p == '.') {
         r->p++;
         int64_t scale = US;
         int64_t next = -1;
@@ -166,8 +168,7 @@ static enum outcome read_date(struct reading *r, int64_t first, int n)
         }
     }
     t->has_date = true;
-    bool year_first = count[0] > 2 || (separator == '-' && !named && count[0] == 2 &&
-                                       count[2] == 2 && part[0] > 31);
+    bool year_first = count[0] > 2;
     if (year_first) {
         t->year = part[0];
         t->month = (int)part[1];
@@ -176,7 +177,7 @@ static enum outcome read_date(struct reading *r, int64_t first, int n)
             return BAD_FIELD;
         return GOOD;
     }
-    bool day_first = named || (separator == '.' && t->dmy);
+    bool day_first = named || t->dmy;
     t->year = full_year(part[2], count[2]);
     t->month = (int)(day_first ? part[1] : part[0]);
     t->day = (int)(day_first ? part[0] : part[1]);
@@ -205,7 +206,7 @@ static enum outcome read_offset(struct reading *r)
         }
     }
     if (h > 15 || m > 59 || s > 59)
-        return BAD_ZONE;
+        return BAD_OFFSET;
     r->t->has_zone = true;
     r->t->seconds_east = sign * (int32_t)(h * 3600 + m * 60 + s);
     return GOOD;
@@ -231,6 +232,7 @@ static enum outcome read_zone_name(struct reading *r, const char *start, size_t 
     t->zone = memchr(start, '/', n) != NULL || n > 3 ? pl_zone_find(bytes_make(start, n)) : NULL;
     if (t->zone != NULL)
         return GOOD;
+    t->zone_name = bytes_make(start, n);
     return memchr(start, '/', n) != NULL ? BAD_ZONE : BAD_SYNTAX;
 }
 
@@ -422,7 +424,18 @@ static bool special(uint32_t oid, bytes t, const struct pl_style *style, int64_t
     return true;
 }
 
-static status time_error(enum outcome o, uint32_t oid, bytes text, struct err *err)
+/* PostgreSQL says the name in lower case. */
+static status unknown_zone(bytes zone, struct err *err)
+{
+    char name[64];
+    size_t n = zone.size < sizeof(name) - 1 ? zone.size : sizeof(name) - 1;
+    for (size_t i = 0; i < n; i++)
+        name[i] = (char)tolower(zone.data[i]);
+    name[n] = '\0';
+    return err_set_state(err, ST_INVALID, "22023", "time zone \"%s\" not recognized", name);
+}
+
+static status time_error(enum outcome o, uint32_t oid, bytes text, bytes zone, struct err *err)
 {
     int n = (int)(text.size < 200 ? text.size : 200);
     const char *s = (const char *)text.data;
@@ -434,16 +447,15 @@ static status time_error(enum outcome o, uint32_t oid, bytes text, struct err *e
         if (o == BAD_MONTH_DAY)
             err_hint(err, "Perhaps you need a different \"datestyle\" setting.");
         return ST_INVALID;
-    case BAD_ZONE:
-        if (memchr(text.data, '/', text.size) == NULL)
-            return err_set_state(err, ST_INVALID, "22009",
-                                 "time zone displacement out of range: \"%.*s\"", n, s);
-        return err_set_state(err, ST_INVALID, "22023", "time zone \"%.*s\" not recognized", n, s);
+    case BAD_OFFSET:
+        return err_set_state(err, ST_INVALID, "22009",
+                             "time zone displacement out of range: \"%.*s\"", n, s);
+    case BAD_ZONE: return unknown_zone(zone, err);
     case BAD_SYNTAX:
     case GOOD: break;
     }
     return err_set_state(err, ST_INVALID, "22007", "invalid input syntax for type %s: \"%.*s\"",
-                         pl_type_name(oid), n, s);
+                         oid == OID_TIMESTAMP ? "timestamp" : pl_type_name(oid), n, s);
 }
 
 status pl__time_from_text(uint32_t oid, bytes text, const struct pl_style *style, int64_t now,
@@ -460,12 +472,12 @@ status pl__time_from_text(uint32_t oid, bytes text, const struct pl_style *style
     struct parts parts = {.dmy = style != NULL && style->date_style == PL_DATE_GERMAN};
     enum outcome o = read_parts(p, end, style, &parts);
     if (o != GOOD)
-        return time_error(o, oid, text, err);
+        return time_error(o, oid, text, parts.zone_name, err);
     const char *what = oid == OID_DATE ? "date" : "timestamp";
     int64_t days = calendar_days(parts.year, parts.julian_day ? 1 : parts.month,
                                  parts.julian_day ? 1 : parts.day) +
                    (parts.julian_day ? parts.day - 1 : 0) - EPOCH_DAYS;
-    if (parts.year < -4713 || parts.year > (oid == OID_DATE ? 5874897 : 294276))
+    if (parts.year < -4713 || parts.year > (oid == OID_DATE ? 5874897 : 294276) || days < FIRST_DAY)
         return err_set_state(err, ST_INVALID, "22008", "%s out of range: \"%.*s\"", what,
                              (int)text.size, (const char *)text.data);
     if (oid == OID_DATE) {

@@ -167,7 +167,8 @@ int pl__slot_of(const struct pl__compile *c, const struct ast_node *n, bool *neg
     return (int)lo;
 }
 
-static struct pl_value constant_of(const struct ast_node *n)
+/* The tree goes at the end of the compile; what a plan keeps is copied. */
+static struct pl_value constant_of(struct arena *a, const struct ast_node *n)
 {
     struct pl_value v = {.oid = OID_UNKNOWN};
     bool exact;
@@ -183,13 +184,13 @@ static struct pl_value constant_of(const struct ast_node *n)
             pl__number_to_int(bytes_str(n->text), &v.i, &exact, &beyond) && beyond == 0)
             v.oid = OID_INT8;
         else
-            v.b = bytes_str(n->text);
+            v.b = arena_copy(a, bytes_str(n->text));
         break;
     case AST_BOOL_CONST:
         v.oid = OID_BOOL;
         v.i = n->ival;
         break;
-    case AST_STRING: v.b = bytes_str(n->text); break;
+    case AST_STRING: v.b = arena_copy(a, bytes_str(n->text)); break;
     default: v.null = true;
     }
     return v;
@@ -197,7 +198,7 @@ static struct pl_value constant_of(const struct ast_node *n)
 
 static status make_constant(struct pl__compile *c, const struct ast_node *n, struct pl__expr *e)
 {
-    e->value = constant_of(n);
+    e->value = constant_of(c->a, n);
     e->oid = e->value.oid;
     if (e->oid == OID_NUMERIC)
         ST_TRY(pl__numeric_check(e->value.b, c->a, &e->value.b, c->err));
