@@ -388,8 +388,7 @@ static void strange_texts_are_not_cacheable(void **state)
         "select 1; select 2",
         "select /* x",
         "select {",
-        "select "
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "select aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
         "select \"a\nb\"",
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
