@@ -38,8 +38,7 @@ const struct pl__rules *pl__rules_of(enum kv_table t)
     }
 }
 
-/* -- the functions -------------------------------------------------------------------------------
- * */
+/* -- the functions ----------------------------------------------------------------------------- */
 
 enum meta_function {
     MF_RESOLVE,
@@ -261,8 +260,7 @@ status pl__compile_meta_function(struct pl__compile *c, const struct ast_stmt *s
     return ST_OK;
 }
 
-/* -- binding -------------------------------------------------------------------------------------
- * */
+/* -- binding ----------------------------------------------------------------------------------- */
 
 static status datum(struct pl__bind *b, const struct pl__expr *e, enum kv_type type,
                     struct kv_datum *out)
@@ -385,8 +383,7 @@ status pl__bind_meta_function(struct pl__bind *b)
     return ST_OK;
 }
 
-/* -- functions of schema metadb -------------------------------------------------------------------
- * */
+/* -- functions of schema metadb ---------------------------------------------------------------- */
 
 struct admin {
     const struct pl__expr *const *args;

@@ -30,8 +30,7 @@ static const char *own(struct pl__compile *c, const char *s)
     return s == NULL ? NULL : arena_strdup(c->a, bytes_str(s));
 }
 
-/* -- transactions --------------------------------------------------------------------------------
- * */
+/* -- transactions ------------------------------------------------------------------------------ */
 
 static bool as_bool(const struct ast_node *n)
 {
@@ -82,8 +81,7 @@ static status transaction(struct pl__compile *c, const struct ast_stmt *s)
     return ST_OK;
 }
 
-/* -- settings ------------------------------------------------------------------------------------
- * */
+/* -- settings ---------------------------------------------------------------------------------- */
 
 /* SET TIME ZONE INTERVAL '+02:00' HOUR TO MINUTE */
 static status zone_of_interval(struct pl__compile *c, const struct ast_node *n, struct obuf *out)
@@ -200,8 +198,7 @@ static status show(struct pl__compile *c, const struct ast_stmt *s)
     return ST_OK;
 }
 
-/* -- inner statements ----------------------------------------------------------------------------
- * */
+/* -- inner statements -------------------------------------------------------------------------- */
 
 /* Token by token from *AT; false at the end. */
 static bool next(const struct pl__compile *c, size_t *at, struct pl_token *t)

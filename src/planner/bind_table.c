@@ -22,8 +22,7 @@
 
 #include <stdlib.h>
 
-/* -- compiling: which form ------------------------------------------------------------------------
- * */
+/* -- compiling: which form --------------------------------------------------------------------- */
 
 /* What the conditions mean for the key. */
 static void classify(struct pl__table *t)
@@ -195,8 +194,7 @@ status pl__compile_select(struct pl__compile *c, const struct kv_table_def *def)
     return ST_OK;
 }
 
-/* -- compiling: INSERT ---------------------------------------------------------------------------
- * */
+/* -- compiling: INSERT ------------------------------------------------------------------------- */
 
 static status not_writable(struct pl__compile *c, const struct kv_table_def *def, int at)
 {
@@ -404,8 +402,7 @@ status pl__compile_insert(struct pl__compile *c, const struct kv_table_def *def)
     return ST_OK;
 }
 
-/* -- compiling: UPDATE ---------------------------------------------------------------------------
- * */
+/* -- compiling: UPDATE ------------------------------------------------------------------------- */
 
 /* Is N the column COLUMN itself, unqualified or of this table? */
 static bool is_itself(const struct pl__scope *scope, const struct ast_node *n, unsigned column)
@@ -572,8 +569,7 @@ status pl__compile_update(struct pl__compile *c, const struct kv_table_def *def)
     return ST_OK;
 }
 
-/* -- compiling: DELETE ---------------------------------------------------------------------------
- * */
+/* -- compiling: DELETE ------------------------------------------------------------------------- */
 
 /* Has the range of a DELETE both ends? */
 static bool closed_range(const struct pl__table *t)
@@ -644,8 +640,7 @@ status pl__compile_delete(struct pl__compile *c, const struct kv_table_def *def)
     return ST_OK;
 }
 
-/* -- binding: values -----------------------------------------------------------------------------
- * */
+/* -- binding: values --------------------------------------------------------------------------- */
 
 enum match { MATCH_VALUE, MATCH_NEVER, MATCH_ALWAYS };
 
@@ -776,8 +771,7 @@ static status store_value(const struct pl__bind *b, const struct kv_table_def *d
     return ST_OK;
 }
 
-/* -- binding: conditions -------------------------------------------------------------------------
- * */
+/* -- binding: conditions ----------------------------------------------------------------------- */
 
 /* What WHERE came to. */
 struct keys {
@@ -1062,8 +1056,7 @@ static status bind_where(const struct pl__bind *b, const struct pl__table *t, st
     return ST_OK;
 }
 
-/* -- binding: reads ------------------------------------------------------------------------------
- * */
+/* -- binding: reads ---------------------------------------------------------------------------- */
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -1159,8 +1152,7 @@ status pl__bind_read(struct pl__bind *b)
     return ST_OK;
 }
 
-/* -- binding: writes -----------------------------------------------------------------------------
- * */
+/* -- binding: writes --------------------------------------------------------------------------- */
 
 static struct kv_op *start_op(struct pl__bind *b, const struct pl__table *t, enum kv_op_kind kind)
 {

@@ -38,8 +38,7 @@ static enum pl_pattern_id nearest_of(const struct pl__compile *c, const struct k
     }
 }
 
-/* -- names ---------------------------------------------------------------------------------------
- * */
+/* -- names ------------------------------------------------------------------------------------- */
 
 status pl__scope_of(struct pl__compile *c, const struct ast_relation *r,
                     const struct kv_table_def *def, struct pl__scope *out)
@@ -102,8 +101,7 @@ static bool is_column(const struct ast_node *n)
     return n != NULL && n->kind == AST_COLUMN && !n->star;
 }
 
-/* -- types ---------------------------------------------------------------------------------------
- * */
+/* -- types ------------------------------------------------------------------------------------- */
 
 static bool number_type(uint32_t oid)
 {
@@ -177,8 +175,7 @@ status pl__check_assign(struct pl__compile *c, const struct kv_column *column,
     return ST_INVALID;
 }
 
-/* -- WHERE ---------------------------------------------------------------------------------------
- * */
+/* -- WHERE ------------------------------------------------------------------------------------- */
 
 static status add(struct where_pass *w, const struct pl__cond *cond)
 {
@@ -427,8 +424,7 @@ status pl__canonical_where(struct pl__compile *c, const struct pl__scope *scope,
     return ST_OK;
 }
 
-/* -- output columns ------------------------------------------------------------------------------
- * */
+/* -- output columns ---------------------------------------------------------------------------- */
 
 struct projection {
     struct pl_column *columns;
@@ -481,8 +477,7 @@ status pl__projection(struct pl__compile *c, const struct pl__scope *scope,
     return ST_OK;
 }
 
-/* -- ORDER BY, LIMIT -----------------------------------------------------------------------------
- * */
+/* -- ORDER BY, LIMIT --------------------------------------------------------------------------- */
 
 /* The column of a sort key: by name, by heading, or by the number of an output column. */
 static status sort_column(struct pl__compile *c, const struct pl__scope *scope,

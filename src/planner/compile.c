@@ -16,8 +16,7 @@
 
 #include <stdlib.h>
 
-/* -- whose table ---------------------------------------------------------------------------------
- * */
+/* -- whose table ------------------------------------------------------------------------------- */
 
 static bool is_catalog_schema(const char *schema)
 {
@@ -57,8 +56,7 @@ static status written_table(struct pl__compile *c, const struct kv_table_def **o
     return ST_OK;
 }
 
-/* -- SELECT --------------------------------------------------------------------------------------
- * */
+/* -- SELECT ------------------------------------------------------------------------------------ */
 
 static status catalog(struct pl__compile *c, const uint32_t *declared, bytes text)
 {
@@ -176,8 +174,7 @@ status pl__compile_query(struct pl__compile *c, const struct ast_stmt *s, bytes 
     return pl__unsupported(c, s);
 }
 
-/* -- the end of a compile -------------------------------------------------------------------------
- * */
+/* -- the end of a compile ---------------------------------------------------------------------- */
 
 static status settle_params(struct pl__compile *c)
 {

@@ -300,8 +300,7 @@ static const struct ast_node *copy_node(struct copy *c, const node *n)
     }
 }
 
-/* -- statements ----------------------------------------------------------------------------------
- * */
+/* -- statements -------------------------------------------------------------------------------- */
 
 static const struct ast_target *copy_targets(struct copy *c, node *const *list, size_t n)
 {
@@ -804,8 +803,7 @@ static const struct ast_stmt *copy_stmt(struct copy *c, const node *n)
     return out;
 }
 
-/* -- the door ------------------------------------------------------------------------------------
- * */
+/* -- the door ---------------------------------------------------------------------------------- */
 
 static status syntax_error(const PgQueryError *e, struct err *err)
 {

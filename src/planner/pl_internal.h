@@ -13,8 +13,7 @@
 
 struct catalog_query;
 
-/* -- types and time (types.c, type_time.c) --------------------------------------------------------
- * */
+/* -- types and time (types.c, type_time.c) ----------------------------------------------------- */
 
 #define PL_TIME_INFINITY INT64_MAX
 #define PL_TIME_MINUS_INFINITY INT64_MIN
@@ -40,8 +39,7 @@ NODISCARD status pl__numeric_check(bytes text, struct arena *a, bytes *canonical
 /* Position in characters of byte offset AT (1-based); 0 for AT < 0. */
 uint32_t pl__position(bytes text, int at);
 
-/* -- expressions (values.c) -----------------------------------------------------------------------
- * */
+/* -- expressions (values.c) -------------------------------------------------------------------- */
 
 enum pl__expr_kind { EXPR_CONST, EXPR_LITERAL, EXPR_PARAM, EXPR_CAST, EXPR_CALL, EXPR_DEFAULT };
 

@@ -58,8 +58,7 @@ void pl_free(struct planner *p)
     free(p);
 }
 
-/* -- plans ---------------------------------------------------------------------------------------
- * */
+/* -- plans ------------------------------------------------------------------------------------- */
 
 void pl_plan_ref(const struct pl_plan *plan)
 {
@@ -77,8 +76,7 @@ void pl_plan_unref(const struct pl_plan *plan)
     free(p);
 }
 
-/* -- statements ----------------------------------------------------------------------------------
- * */
+/* -- statements -------------------------------------------------------------------------------- */
 
 /* The text of a string without its quotes; doubled quotes inside are halved into A. */
 static bytes string_value(bytes token, struct arena *a)
@@ -137,8 +135,7 @@ static void make_statement(struct pl_request *r, struct pl__plan *plan, const st
     }
 }
 
-/* -- parse jobs ----------------------------------------------------------------------------------
- * */
+/* -- parse jobs -------------------------------------------------------------------------------- */
 
 struct plan_job {
     struct pool_job job;
@@ -258,8 +255,7 @@ status pl_plan(struct planner *p, struct pl_request *r)
     return p->node == NULL ? compile_here(p, r) : start_job(p, r, false);
 }
 
-/* -- binding -------------------------------------------------------------------------------------
- * */
+/* -- binding ----------------------------------------------------------------------------------- */
 
 status pl_bind(const struct pl_statement *s, const struct pl_value *params, unsigned count,
                const struct pl_context *ctx, struct arena *a, struct pl_bound *out, struct err *err)
@@ -293,8 +289,7 @@ void pl_pattern_count(struct planner *p, const struct pl_plan *plan, uint64_t us
         pl__stats_count(p->stats, ((const struct pl__plan *)plan)->pattern_id, us, st);
 }
 
-/* -- catalogue queries ----------------------------------------------------------------------------
- * */
+/* -- catalogue queries ------------------------------------------------------------------------- */
 
 /* Reactor 0 copies what the query names of the node's state; a pool thread evaluates and keeps the
  * rows; the caller's loop gives them out. */

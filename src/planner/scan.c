@@ -93,8 +93,7 @@ static status too_complex(struct err *err, const char *what)
     return ST_TOO_COMPLEX;
 }
 
-/* -- tokens -------------------------------------------------------------------------------------
- * */
+/* -- tokens ------------------------------------------------------------------------------------ */
 
 /* Behind a comment that starts at P with two dashes. */
 static const uint8_t *skip_line(const uint8_t *p, const uint8_t *end)
@@ -407,8 +406,7 @@ bool pl_token_is(bytes text, const struct pl_token *t, const char *word)
     return true;
 }
 
-/* -- the scan -----------------------------------------------------------------------------------
- * */
+/* -- the scan ---------------------------------------------------------------------------------- */
 
 void pl_scan_init(struct pl_scan *s)
 {

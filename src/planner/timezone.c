@@ -70,8 +70,7 @@ static struct pl_zone utc_zone = {
 static _Atomic(struct pl_zone *) zones;
 static atomic_uint zone_count;
 
-/* -- rules ---------------------------------------------------------------------------------------
- * */
+/* -- rules ------------------------------------------------------------------------------------- */
 
 /* Local seconds (as if UTC) at which D happens in YEAR. */
 static int64_t rule_moment(const struct rule_date *d, int64_t year)
@@ -107,8 +106,7 @@ static const struct zone_type *rule_at(const struct rule *r, int64_t utc)
     return dst ? &r->dst : &r->std;
 }
 
-/* -- POSIX rules ---------------------------------------------------------------------------------
- * */
+/* -- POSIX rules ------------------------------------------------------------------------------- */
 
 static const char *parse_abbreviation(const char *p, struct zone_type *out)
 {
@@ -209,8 +207,7 @@ static bool parse_rule(const char *p, struct rule *out)
     return p != NULL && *p == '\0';
 }
 
-/* -- files ---------------------------------------------------------------------------------------
- * */
+/* -- files ------------------------------------------------------------------------------------- */
 
 static int64_t be(const uint8_t *p, unsigned n)
 {
@@ -366,8 +363,7 @@ static struct pl_zone *load(const char *name)
     return z;
 }
 
-/* -- the list ------------------------------------------------------------------------------------
- * */
+/* -- the list ---------------------------------------------------------------------------------- */
 
 static struct pl_zone *known(const char *name)
 {
@@ -461,8 +457,7 @@ const char *pl_zone_name(const struct pl_zone *z)
     return z->name;
 }
 
-/* -- questions -----------------------------------------------------------------------------------
- * */
+/* -- questions --------------------------------------------------------------------------------- */
 
 /* The type that holds before the first transition: the first one that is not daylight time. */
 static const struct zone_type *first_type(const struct pl_zone *z)

@@ -502,8 +502,7 @@ status pl__time_from_text(uint32_t oid, bytes text, const struct pl_style *style
     return ST_OK;
 }
 
-/* -- output --------------------------------------------------------------------------------------
- * */
+/* -- output ------------------------------------------------------------------------------------ */
 
 /* Digits of V, at least WIDTH of them. */
 static char *put_digits(char *p, int64_t v, int width)
@@ -650,8 +649,7 @@ void pl__time_to_text(uint32_t oid, int64_t v, const struct pl_style *style, str
     obuf_put(out, buf, (size_t)(p - buf));
 }
 
-/* -- intervals -----------------------------------------------------------------------------------
- * */
+/* -- intervals --------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

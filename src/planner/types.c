@@ -172,8 +172,7 @@ static bytes trim(bytes t)
     return t;
 }
 
-/* -- integers -----------------------------------------------------------------------------------
- * */
+/* -- integers ---------------------------------------------------------------------------------- */
 
 static void int_range(uint32_t oid, int64_t *lowest, int64_t *highest)
 {
@@ -249,8 +248,7 @@ static void put_int(int64_t v, struct obuf *out)
     obuf_put(out, p, (size_t)(buf + 23 - p));
 }
 
-/* -- numbers as text -----------------------------------------------------------------------------
- * */
+/* -- numbers as text --------------------------------------------------------------------------- */
 
 /* The parts of [+-]digits[.digits][e[+-]digits]. */
 struct number {
@@ -394,8 +392,7 @@ status pl__numeric_check(bytes text, struct arena *a, bytes *canonical, struct e
     return ST_OK;
 }
 
-/* -- other scalars -------------------------------------------------------------------------------
- * */
+/* -- other scalars ----------------------------------------------------------------------------- */
 
 static status bool_from_text(bytes text, int64_t *out, struct err *err)
 {
@@ -548,8 +545,7 @@ status pl_utf8_check(bytes text, struct err *err)
     return ST_OK;
 }
 
-/* -- arrays -------------------------------------------------------------------------------------
- * */
+/* -- arrays ------------------------------------------------------------------------------------ */
 
 static status bad_array(struct err *err, bytes text, const char *detail)
 {
@@ -750,8 +746,7 @@ static void array_to_binary(const struct pl_value *v, uint32_t element, struct o
     }
 }
 
-/* -- text ---------------------------------------------------------------------------------------
- * */
+/* -- text -------------------------------------------------------------------------------------- */
 
 status pl_value_from_text(uint32_t oid, bytes text, const struct pl_style *style, int64_t now,
                           struct arena *a, struct pl_value *out, struct err *err)
@@ -832,8 +827,7 @@ void pl_value_to_text(const struct pl_value *v, const struct pl_style *style, st
         obuf_put(out, v->b.data, v->b.size);
 }
 
-/* -- binary -------------------------------------------------------------------------------------
- * */
+/* -- binary ------------------------------------------------------------------------------------ */
 
 static status int_from_binary(bytes data, size_t size, int64_t *out, struct err *err)
 {
@@ -1054,8 +1048,7 @@ void pl_value_to_binary(const struct pl_value *v, struct obuf *out)
         obuf_put(out, v->b.data, v->b.size);
 }
 
-/* -- casts ---------------------------------------------------------------------------------------
- * */
+/* -- casts ------------------------------------------------------------------------------------- */
 
 static status no_cast(const struct pl_value *v, uint32_t oid, struct err *err)
 {
@@ -1224,8 +1217,7 @@ status pl_value_convert(const struct pl_value *v, uint32_t oid, int32_t typmod, 
     return ST_OK;
 }
 
-/* -- stored columns ------------------------------------------------------------------------------
- * */
+/* -- stored columns ---------------------------------------------------------------------------- */
 
 status pl_value_to_datum(const struct pl_value *v, enum kv_type t, const char *column,
                          struct kv_datum *out, struct err *err)

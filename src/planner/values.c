@@ -126,8 +126,7 @@ status pl__no_pattern(struct pl__compile *c, int at, enum pl_pattern_id nearest,
     return ST_UNSUPPORTED;
 }
 
-/* -- literals and their slots --------------------------------------------------------------------
- * */
+/* -- literals and their slots ------------------------------------------------------------------ */
 
 /* Minus signs between AT and the slot's token decide the sign; parentheses between do not matter.
  * */
@@ -233,8 +232,7 @@ static status make_param(struct pl__compile *c, const struct ast_node *n, uint32
     return ST_OK;
 }
 
-/* -- types by name -------------------------------------------------------------------------------
- * */
+/* -- types by name ----------------------------------------------------------------------------- */
 
 static void type_text(const struct ast_type *t, char *out, size_t room)
 {
@@ -281,8 +279,7 @@ status pl__type_name(struct pl__compile *c, const struct ast_type *t, uint32_t *
     return ST_OK;
 }
 
-/* -- building ------------------------------------------------------------------------------------
- * */
+/* -- building ---------------------------------------------------------------------------------- */
 
 static status make_cast(struct pl__compile *c, const struct ast_node *n, struct pl__expr *e)
 {
@@ -386,8 +383,7 @@ status pl__expr_of(struct pl__compile *c, const struct ast_node *n, uint32_t exp
                           "this expression is neither a constant nor a parameter");
 }
 
-/* -- evaluating ----------------------------------------------------------------------------------
- * */
+/* -- evaluating -------------------------------------------------------------------------------- */
 
 status pl__eval_error(const struct pl__bind *b, const struct pl__expr *e, unsigned slot_shift,
                       status st)
@@ -568,8 +564,7 @@ status pl__eval(const struct pl__bind *b, const struct pl__expr *e, unsigned slo
     return ST_OK;
 }
 
-/* -- SELECT without FROM --------------------------------------------------------------------------
- * */
+/* -- SELECT without FROM ----------------------------------------------------------------------- */
 
 /* PostgreSQL's FigureColname: 2 = a name of its own, 1 = only a type. */
 static int heading(const struct ast_node *n, const char **out)

@@ -1,6 +1,6 @@
 /*
- * fuzz_scan — the scanner on any bytes: it ends, its slots lie inside the text and in order, its key inside
- * its room, and splitting a text and scanning the pieces holds the same.
+ * fuzz_scan — the scanner on any bytes: it ends, its slots lie inside the text and in order, its
+ * key inside its room, and splitting a text and scanning the pieces holds the same.
  */
 #include "base/arena.h"
 #include "planner/plan.h"

@@ -74,8 +74,7 @@ status planned_run(struct planned *f, const char *text, const uint32_t *types,
     return f->st;
 }
 
-/* -- showing -------------------------------------------------------------------------------------
- * */
+/* -- showing ----------------------------------------------------------------------------------- */
 
 static char line[65536];
 static size_t used;

@@ -1,6 +1,6 @@
 /*
- * The plan cache: texts of one shape share a plan, texts of another meaning never do, whatever order they
- * come in; what is kept is bounded, and what is referenced lives on.
+ * The plan cache: texts of one shape share a plan, texts of another meaning never do, whatever
+ * order they come in; what is kept is bounded, and what is referenced lives on.
  */
 #include "planner_fixture.h"
 
@@ -78,7 +78,8 @@ static const char *const meanings[] = {
     "NOTIFY c, 'b'",
 };
 
-/* Asked in turn, forwards and backwards, one planner gives for each text what a fresh planner gives. */
+/* Asked in turn, forwards and backwards, one planner gives for each text what a fresh planner
+ * gives. */
 static void no_text_gets_the_plan_of_another(void **state)
 {
     (void)state;

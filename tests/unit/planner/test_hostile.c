@@ -1,6 +1,6 @@
 /*
- * Texts made to hurt: nested, chained, long, broken, and texts of random tokens. Every one gets an answer,
- * and the process lives. Compiles run on a thread with the stack that parse threads have.
+ * Texts made to hurt: nested, chained, long, broken, and texts of random tokens. Every one gets an
+ * answer, and the process lives. Compiles run on a thread with the stack that parse threads have.
  */
 #include "planner_fixture.h"
 

@@ -1,6 +1,7 @@
 /*
- * Statements and what becomes of them, from tests/data/planner/: each case is a text, maybe lines with
- * declared types and parameters, a line of dashes, and the line that planned_show gives. `test_plan
+ * Statements and what becomes of them, from tests/data/planner/: each case is a text, maybe lines
+ * with declared types and parameters, a line of dashes, and the line that planned_show gives.
+ * `test_plan
  * --rewrite` writes the files anew; what changed is then for the eye.
  */
 #include "planner_fixture.h"

@@ -1,7 +1,7 @@
 /*
- * The scanner against PostgreSQL's own (pg_query_scan) on random token sequences: the same tokens at the
- * same places, the same literals, and never one key for two token sequences. Then what is collapsed, what
- * is not cacheable, and the guards.
+ * The scanner against PostgreSQL's own (pg_query_scan) on random token sequences: the same tokens
+ * at the same places, the same literals, and never one key for two token sequences. Then what is
+ * collapsed, what is not cacheable, and the guards.
  */
 #include "../../lib/test.h"
 
@@ -290,7 +290,7 @@ static void tokens_and_keys_agree_with_postgresql(void **state)
     assert_true(cached > rounds / 20);
 }
 
-/* -- keys ---------------------------------------------------------------------------------------- */
+/* -- keys -------------------------------------------------------------------------------------- */
 
 static bool same_key(const char *a, const char *b)
 {
@@ -402,7 +402,7 @@ static void strange_texts_are_not_cacheable(void **state)
     }
 }
 
-/* -- guards -------------------------------------------------------------------------------------- */
+/* -- guards ------------------------------------------------------------------------------------ */
 
 static status scan_of(const char *head, const char *piece, unsigned times, const char *tail)
 {

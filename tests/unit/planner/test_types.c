@@ -1,6 +1,6 @@
 /*
- * Values as text and binary. tests/data/types/values.txt holds what PostgreSQL 15 said to each input: type,
- * zone, date style, text, and "=output" or "ERROR sqlstate: message".
+ * Values as text and binary. tests/data/types/values.txt holds what PostgreSQL 15 said to each
+ * input: type, zone, date style, text, and "=output" or "ERROR sqlstate: message".
  */
 #include "planner_fixture.h"
 
