@@ -207,8 +207,11 @@ static status make_constant(struct pl__compile *c, const struct ast_node *n, str
         e->slot = -1;
     else if (e->slot < 0)
         c->plan->cacheable = false; /* a value that the key does not show */
-    if (e->slot < 0 || c->fixed)
+    if (e->slot < 0 || c->fixed) {
+        if (n->kind == AST_STRING) /* the plan outlives the parse tree that the text is in */
+            e->value.b = arena_copy(c->a, e->value.b);
         return ST_OK;
+    }
     e->kind = EXPR_LITERAL;
     e->negate = negate;
     c->slot_free[e->slot] = true;
