@@ -128,6 +128,16 @@ status cl_shard_admit(struct cl_shard *s, struct err *err)
     return ST_OK;
 }
 
+hlc_ts cl_shard_snapshot(struct cl_shard *s)
+{
+    if (list_empty(&s->inflight))
+        return hlc_next(&s->node->hlc, env_unix_us(s->node->env));
+    /* The oldest command under way is the next to be applied; those behind it have later stamps. */
+    const struct cl_proposal *first = CONTAINER_OF(s->inflight.next, struct cl_proposal, node);
+    ASSERT(first->stamp > kv_state_applied_ts(s->state));
+    return first->stamp - 1;
+}
+
 void cl_shard_propose(struct cl_shard *s, struct cl_proposal *p)
 {
     p->queued_us = loop_now_us(s->node->reactors[0].loop);

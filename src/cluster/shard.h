@@ -85,6 +85,9 @@ NODISCARD status cl_shard_serving(const struct cl_shard *s, struct err *err);
 /* The same, and has it room for a command? ST_NO_MEMORY, ST_DISK_FULL. */
 NODISCARD status cl_shard_admit(struct cl_shard *s, struct err *err);
 void cl_shard_propose(struct cl_shard *s, struct cl_proposal *p);
+/* A stamp for a snapshot of what is applied now: nothing stamped at or below it is still on its way
+ * or will ever come. It is recent also when the shard has been idle for long. */
+hlc_ts cl_shard_snapshot(struct cl_shard *s);
 /* End of a turn: proposes what waits, as far as the log takes it. */
 void cl_shard_propose_waiting(struct cl_shard *s);
 /* The own log is durable up to INDEX of TERM. */

@@ -107,7 +107,7 @@ void cl__transactions_expire(struct cl_node *n)
 static void take_snapshot(struct cl_client *c)
 {
     for (unsigned i = 0; i < CL_SHARDS; i++)
-        c->txn.snapshot[i] = kv_state_applied_ts(c->node->shards[i]->state);
+        c->txn.snapshot[i] = cl_shard_snapshot(c->node->shards[i]);
     c->txn.snapshot_taken = true;
 }
 
@@ -150,7 +150,8 @@ static const char *verb(const struct kv_op *op)
     case KV_OP_LINK: return "link()";
     case KV_OP_MAKE_PATH: return "make_path()";
     case KV_OP_DETACH: return "remove_tree()";
-    case KV_OP_BOOTSTRAP: break;
+    case KV_OP_BOOTSTRAP:
+    case KV_OP_RECLAIM: break;
     }
     return "a write";
 }
