@@ -75,6 +75,7 @@ struct cl_stream {
 
 struct cl_shard;
 struct cl_sink;
+struct cl_reclaim;
 
 /* A reader of "everything up to here is persisted", see shard_flush.c. */
 struct cl_flush_wait {
@@ -126,6 +127,7 @@ struct cl_node {
     struct cl_stream stream;
     struct cl_shard *shards[CL_SHARDS];
     struct cl_sink *sink;
+    struct cl_reclaim *reclaim;
     struct list flush_waits;       /* of cl_flush_wait */
     unsigned jobs;                 /* pool jobs under way */
     bool bootstrapped;             /* start-up commands were proposed */

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/rcu.h"
 #include "cluster/client_internal.h"
+#include "cluster/reclaim.h"
 #include "cluster/sink.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +96,7 @@ static void on_timer(void *arg)
     n->stream.refused = n->failed == ST_OK ? raft_log_admit(n->stream.log, 0) : n->failed;
     cl__flush_maintain(n);
     cl__transactions_expire(n);
+    cl_reclaim_poll(n->reclaim);
     loop_timer_start(n->timer, busy(n) ? TIMER_BUSY_US : TIMER_IDLE_US);
 }
 
@@ -132,6 +134,7 @@ static status build(struct cl_node *n, struct err *err)
     n->pool = pool_new("pool", n->options.pool_threads, 0, POOL_QUEUE_MAX);
     n->parse_pool = pool_new("parse", n->options.parse_threads, PARSE_STACK_BYTES, POOL_QUEUE_MAX);
     n->sink = cl_sink_new(n);
+    n->reclaim = cl_reclaim_new(n);
     n->turn = loop_turn_new(n->reactors[0].loop, on_turn, n);
     n->timer = loop_timer_new(n->reactors[0].loop, on_timer, n);
     return ST_OK;
@@ -354,6 +357,7 @@ void cl_node_close(struct cl_node *n)
     n->stream.log = NULL;
     for (unsigned i = 0; i < n->options.reactors; i++)
         mailbox_free(n->reactors[i].mailbox);
+    cl_reclaim_free(n->reclaim);
     cl_sink_free(n->sink);
     close_shards(n);
     rcu_barrier_all();

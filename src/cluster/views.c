@@ -6,6 +6,7 @@
  */
 #include "base/assert.h"
 #include "base/log.h"
+#include "cluster/reclaim.h"
 #include "cluster/sink.h"
 #include "cluster/views_internal.h"
 #include <inttypes.h>
@@ -111,6 +112,29 @@ static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
     }
 }
 
+/* -- jobs -------------------------------------------------------------------------------------- */
+
+static const struct cl_view_column jobs_columns[] = {
+    {"kind", KV_TEXT},     {"namespace", KV_INT8}, {"directory", KV_INT8},
+    {"commands", KV_INT8}, {"removed", KV_INT8},   {"state", KV_TEXT},
+};
+
+static void jobs_rows(struct cl_node *n, cl_emit *emit, void *arg)
+{
+    struct cl_reclaim_stats s;
+    cl_reclaim_stats(n->reclaim, &s);
+    const struct kv_datum row[] = {
+        kv_text(BYTES_LIT("remove_tree")),
+        s.directory != 0 ? kv_int(s.ns) : KV_NULL,
+        s.directory != 0 ? kv_int(s.directory) : KV_NULL,
+        kv_int((int64_t)s.commands),
+        kv_int((int64_t)s.removed),
+        kv_text(s.directory != 0 ? BYTES_LIT("running") : BYTES_LIT("idle")),
+    };
+    _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(jobs_columns), "one value per column");
+    emit(arg, row);
+}
+
 /* -- sinks ------------------------------------------------------------------------------------- */
 
 static const struct cl_view_column sinks_columns[] = {
@@ -211,6 +235,7 @@ static const struct cl_view views[] = {
     VIEW_ELSEWHERE(stages, "how long commands spend between two stages, in microseconds"),
     VIEW(memory, "memory by use, with limits"),
     VIEW(counters, "what happened since the start"),
+    VIEW(jobs, "background work: what remove_tree() detached is being taken away"),
     VIEW(sinks, "asynchronous quota and index updates on their way"),
     VIEW(settings, "settings with value and source"),
     VIEW(build, "how this binary was built"),

@@ -313,6 +313,11 @@ void kv__inode_born(struct kv_run *r, const struct kv_row *attr)
     count_inode(r, attr, 1);
 }
 
+void kv__inode_died(struct kv_run *r, const struct kv_row *attr)
+{
+    count_inode(r, attr, -1);
+}
+
 /* -- making and taking away -------------------------------------------------------------------- */
 
 void kv__split_entry(const struct kv_row *row, struct kv_row *entry)

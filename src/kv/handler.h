@@ -35,6 +35,7 @@ NODISCARD status kv__move(struct kv_run *r);
 NODISCARD status kv__link(struct kv_run *r);
 NODISCARD status kv__make_path(struct kv_run *r);
 NODISCARD status kv__detach(struct kv_run *r);
+NODISCARD status kv__reclaim(struct kv_run *r);
 NODISCARD status kv__lock(struct kv_run *r);
 NODISCARD status kv__bootstrap(struct kv_run *r);
 /* One stamped record of a queue, at the destination. TABLES as in kv_command_items. */
@@ -117,8 +118,11 @@ NODISCARD status kv__make_dir(struct kv_run *r, bytes key, const struct kv_row *
                               struct kv_row *entry);
 /* The columns of ROW that a split inode's entry keeps. */
 void kv__split_entry(const struct kv_row *row, struct kv_row *entry);
-/* Quota of a new inode with attributes ATTR. */
+/* Quota of a new inode with attributes ATTR, and of one that went. */
 void kv__inode_born(struct kv_run *r, const struct kv_row *attr);
+void kv__inode_died(struct kv_run *r, const struct kv_row *attr);
+/* Makes directory E a child of no directory, recorded as trash. Not the parent's counter. */
+NODISCARD status kv__detach_dir(struct kv_run *r, const struct kv_entry *e);
 /* Takes entry E away: the entry, and of its inode what goes with it. Not the parent's counter. */
 NODISCARD status kv__unlink(struct kv_run *r, const struct kv_entry *e);
 

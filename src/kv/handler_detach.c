@@ -3,12 +3,12 @@
  *
  * A file is removed. A directory loses its entry, so no path leads to it, and becomes a child of no
  * directory (KV_TRASH_ID): it takes no entries, and nothing can be moved below it. A row of
- * KV_LOCK|trash records it for whoever reclaims the rows below; until then they count in quota.
+ * KV_LOCK|trash records it for handler_reclaim.c; until its rows are gone they count in quota.
  * The rename key is locked: a transaction that is moving something below it conflicts.
  */
 #include "kv/handler.h"
 
-static status detach_dir(struct kv_run *r, const struct kv_entry *e)
+status kv__detach_dir(struct kv_run *r, const struct kv_entry *e)
 {
     struct kv_row attr = e->attr;
     bytes trash = kv__key_trash(r->a, r->op->ns, e->row.col[META_ID].i);
@@ -29,7 +29,7 @@ status kv__detach(struct kv_run *r)
     if (st == ST_NOT_FOUND)
         return kv__no_entry(r, op->pid, op->name);
     ST_TRY(st);
-    ST_TRY(e.dir ? detach_dir(r, &e) : kv__unlink(r, &e));
+    ST_TRY(e.dir ? kv__detach_dir(r, &e) : kv__unlink(r, &e));
     kv__touch_parent(r, op->pid, -1);
     r->res->scalar = e.row.col[META_ID];
     kv__affected(r, &e.row);

@@ -84,6 +84,7 @@ static status dispatch(struct kv_run *r)
     case KV_OP_MAKE_PATH: return meta ? kv__make_path(r) : ST_UNSUPPORTED;
     case KV_OP_DETACH: return meta ? kv__detach(r) : ST_UNSUPPORTED;
     case KV_OP_BOOTSTRAP: return meta ? kv__bootstrap(r) : ST_UNSUPPORTED;
+    case KV_OP_RECLAIM: return meta ? kv__reclaim(r) : ST_UNSUPPORTED;
     }
     return ST_UNSUPPORTED;
 }

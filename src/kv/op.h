@@ -22,6 +22,7 @@ enum kv_op_kind {
     KV_OP_DETACH,       /* remove_tree: unhooks an entry and its subtree */
     KV_OP_LOCK, /* SELECT … FOR UPDATE: counts as a write at commit; absent keys are skipped */
     KV_OP_BOOTSTRAP, /* meta: makes the root directory of the namespace if it is missing */
+    KV_OP_RECLAIM,   /* meta: takes away a slice of what DETACH left below directory `pid` */
 };
 
 enum kv_conflict { KV_CONFLICT_ERROR, KV_CONFLICT_NOTHING, KV_CONFLICT_UPDATE };
@@ -92,7 +93,8 @@ struct kv_result {
     const struct kv_row *rows; /* RETURNING; in the arena given to the handler */
     unsigned row_count;
     struct kv_datum
-        scalar; /* MOVE: id moved (bigint); LINK: link count; MAKE_PATH: last id; DETACH: id */
+        scalar; /* MOVE: id moved (bigint); LINK: link count; MAKE_PATH: last id; DETACH: id;
+                            * RECLAIM: 1 when more is left, else 0 */
 };
 
 /* Bytes for log and network, and back. Decoding borrows IN and allocates arrays in A. ST_CORRUPT.

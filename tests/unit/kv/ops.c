@@ -252,6 +252,7 @@ static const struct {
     {"mkpath", KV_OP_MAKE_PATH, 0},
     {"detach", KV_OP_DETACH, 0},
     {"bootstrap", KV_OP_BOOTSTRAP, 0},
+    {"reclaim", KV_OP_RECLAIM, 0},
 };
 
 static void parse_verb(bytes word, struct kv_op *op)
@@ -274,6 +275,10 @@ void parse_op(struct shard *s, struct arena *a, const char *text, struct kv_op *
     parse_verb(take_word(&w), op);
     if (op->kind == KV_OP_BOOTSTRAP)
         return;
+    if (op->kind == KV_OP_RECLAIM) {
+        op->pid = strtoll(arena_strdup(a, take_word(&w)), NULL, 10);
+        return;
+    }
     if (op->kind == KV_OP_MOVE || op->kind == KV_OP_LINK || op->kind == KV_OP_MAKE_PATH ||
         op->kind == KV_OP_DETACH) {
         parse_paths(&w, a, op);

@@ -6,7 +6,7 @@
  *   update TABLE KEY… : SETS [: FILTERS]     delete TABLE KEY… [: FILTERS]      lock TABLE KEY…
  *   range TABLE FROM TO   (names of directory FROM for meta: range meta PID LOWER UPPER)
  *   move|replace|exchange|rename PID NAME PID NAME       link PID NAME PID NAME
- *   mkpath PID PATH       detach PID NAME                 bootstrap
+ *   mkpath PID PATH       detach PID NAME       reclaim PID       bootstrap
  *   SETS: col=v, col+=v, col>=v (greatest), col<=v (least), col=@col (excluded)
  *   FILTERS: col=v, col!=v, col<v, col>v, col~NULL (is null)
  *   values: numbers, letters for "char", text as it is, NULL, DEFAULT, *N (N bytes), %00 (a zero

@@ -609,6 +609,55 @@ static void tables_of_the_server_are_read_only(void **state)
     EXPECT("0A000", run(s, "insert meta pid=0 name=a : update size=1"));
 }
 
+/* RECLAIM until nothing of the trash is left; the number of commands. */
+static unsigned reclaim_all(struct shard *s)
+{
+    unsigned commands = 0;
+    int64_t id;
+    for (;;) {
+        struct kv_view v = {.state = s->state, .at = HLC_MAX, .tier = KV_TIER_ANY};
+        char text[64];
+        struct arena a;
+        arena_init(&a, 512);
+        v.arena = &a;
+        status st = kv_trash_find(&v, s->ns, &id);
+        arena_fini(&a);
+        if (st == ST_NOT_FOUND)
+            return commands;
+        assert_int_equal(st, ST_OK);
+        snprintf(text, sizeof text, "reclaim %lld", (long long)id);
+        EXPECT("00000", run(s, text));
+        assert_true(++commands < 1000);
+    }
+}
+
+static void reclaim_takes_a_detached_tree_in_slices(void **state)
+{
+    struct shard *s = *state;
+    char text[128];
+    EXPECT("00000", run(s, "insert meta pid=0 name=d type=d id=17 | 17 e d 18 | 18 g d 19"));
+    EXPECT("00000", run(s, "insert meta pid=0 name=keep type=f id=21 uid=1 size=3"));
+    for (unsigned i = 0; i < 600; i++) {
+        snprintf(text, sizeof text, "insert meta pid=18 name=f%u type=f id=%u uid=1 size=2 fid=%u",
+                 i, 1000 + i, 1000 + i);
+        EXPECT("00000", run(s, text));
+    }
+    EXPECT("00000", run(s, "insert meta pid=19 name=x type=f id=900 uid=1 size=5"));
+    EXPECT("00000", run(s, "link 19 x 0 y"));
+    EXPECT("00000", run(s, "detach 0 d"));
+    unsigned commands = reclaim_all(s);
+    assert_true(commands >= 5); /* 603 entries at 256 a command, and three directories */
+    EXPECT("1", get(s, "meta 900 _attr_", "nlink"));
+    EXPECT("2", get(s, "meta 0 _attr_", "num_children"));
+    EXPECT("0 _attr_ | 0 keep | 0 y | 900 _attr_", all(s, "meta", "pid name"));
+    while (kv_state_queue_length(s->state) > 0)
+        deliver(s, 200, true);
+    EXPECT("0 #DIR 0 | 1 #FILE 2 | 1 #SIZE 8", all(s, "quota", "uid name value"));
+    EXPECT("", all(s, "secondary_index", "fid"));
+    EXPECT("00000", run(s, "reclaim 17")); /* a command that comes twice does nothing */
+    assert_int_equal(s->last.result.affected, 0);
+}
+
 /* -- items ------------------------------------------------------------------------------------- */
 
 static void quota_survives_sizes_beyond_bigint(void **state)
@@ -715,6 +764,7 @@ int main(void)
         T(link_refuses_what_it_must),
         T(make_path_makes_what_is_missing),
         T(detached_tree_is_out_of_reach),
+        T(reclaim_takes_a_detached_tree_in_slices),
         T(kv_upsert),
         T(kv_expires),
         T(kv_update_and_remove),

@@ -1,0 +1,23 @@
+/*
+ * cluster/reclaim.h — works off in the background what remove_tree() detached.
+ *
+ * Owner: reactor 0 (role_shard).
+ */
+#ifndef CLUSTER_RECLAIM_H
+#define CLUSTER_RECLAIM_H
+
+#include "cluster/shard.h"
+
+struct cl_reclaim *cl_reclaim_new(struct cl_node *n);
+void cl_reclaim_free(struct cl_reclaim *r); /* NULL is fine; nothing may be under way */
+/* Looks for trash and proposes the next slice if the last one is done. From the node's timer. */
+void cl_reclaim_poll(struct cl_reclaim *r);
+
+struct cl_reclaim_stats {
+    uint64_t commands, removed; /* slices, entries taken away since the start */
+    int64_t directory;          /* being worked on, 0 = none */
+    uint32_t ns;
+};
+void cl_reclaim_stats(const struct cl_reclaim *r, struct cl_reclaim_stats *out);
+
+#endif
