@@ -120,6 +120,8 @@ struct cl_node {
     status failed;   /* latched: log or store lost for good */
     bool store_full; /* the last flush met a full disk */
     struct hlc hlc;
+    int64_t steady_us; /* the node's time at steady_mono_us, see cl__node_now_us */
+    uint64_t steady_mono_us;
     uint64_t sequence; /* of the next command's origin */
     uint64_t turn_us;  /* loop time of the turn whose hook has run */
     struct loop_turn *turn;
@@ -141,6 +143,8 @@ struct cl_node {
     void (*on_failed)(void *arg, status st);
     void (*on_stopped)(void *arg);
     void *event_arg, *stop_arg;
+    bool stop_given_up;
+    uint64_t stop_deadline_us; /* what is not durable by then is given up */
 };
 
 /* -- stream.c ---------------------------------------------------------------------------------- */
@@ -163,6 +167,9 @@ void cl__node_fail(struct cl_node *n, status st);
 void cl__node_progress(struct cl_node *n);
 /* Something waits for the turn's hook; makes sure that it runs soon. */
 void cl__node_kick(struct cl_node *n);
+/* Time for stamps: the wall clock, but going on at the monotonic clock's pace where the wall clock
+ * fell back, so that log time always moves and no flush waits for an hour to pass again. */
+int64_t cl__node_now_us(struct cl_node *n);
 struct kv_origin cl__node_origin(struct cl_node *n);
 /* Runs JOB on the pool, counted so that a stop waits for it; its done calls cl__job_done. When the
  * queue is full the job runs later, without an error: it is tried again by the timer. */

@@ -28,6 +28,7 @@
 
 #define TIMER_BUSY_US 100000u
 #define TIMER_IDLE_US 1000000u
+#define STOP_PATIENCE_US 3000000u
 #define POOL_QUEUE_MAX 4096u
 #define PARSE_STACK_BYTES (64u << 20)
 
@@ -85,9 +86,23 @@ static bool busy(const struct cl_node *n)
     return false;
 }
 
+/* A log that cannot write (a full disk) must not keep the process: the outcome of what is in it is
+ * open, as after a crash. */
+static void give_up(struct cl_node *n)
+{
+    if (n->stop_given_up || env_mono_us(n->env) < n->stop_deadline_us)
+        return;
+    LOG_WARN("node.stop_given_up");
+    n->stop_given_up = true;
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        cl_shard_abandon(n->shards[i], ST_SHUTDOWN);
+}
+
 static void on_timer(void *arg)
 {
     struct cl_node *n = arg;
+    if (n->phase == CL_NODE_STOPPING)
+        give_up(n);
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
         if (raft_role(s->raft) != RAFT_LEADER)
@@ -129,6 +144,8 @@ static status build(struct cl_node *n, struct err *err)
     for (unsigned i = 0; i < CL_SHARDS; i++)
         ST_TRY(cl_shard_open(n, i, &n->shards[i], err));
     ST_TRY(cl__stream_recover(n, err));
+    n->steady_us = hlc_unix_us(n->hlc.last);
+    n->steady_mono_us = env_mono_us(n->env);
     for (unsigned i = 0; i < n->options.reactors; i++)
         make_reactor(n, i);
     n->pool = pool_new("pool", n->options.pool_threads, 0, POOL_QUEUE_MAX);
@@ -283,7 +300,8 @@ static bool all_quiet(const struct cl_node *n)
         if (!cl_shard_idle(n->shards[i]))
             return false;
     }
-    return n->failed != ST_OK || (n->stream.stored == n->stream.submitted && !n->stream.dirty);
+    return n->failed != ST_OK || n->stop_given_up ||
+           (n->stream.stored == n->stream.submitted && !n->stream.dirty);
 }
 
 void cl__node_progress(struct cl_node *n)
@@ -332,6 +350,8 @@ void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg)
     n->phase = CL_NODE_STOPPING;
     n->on_stopped = done;
     n->stop_arg = arg;
+    n->stop_deadline_us = env_mono_us(n->env) + STOP_PATIENCE_US;
+    loop_timer_start(n->timer, TIMER_BUSY_US);
     cl__flush_check_waits(n); /* whoever waits for a flush hears about the stop */
     loop_again(n->reactors[0].loop);
 }
@@ -386,6 +406,16 @@ void cl__job_done(struct cl_node *n)
 {
     ASSERT(n->jobs > 0);
     n->jobs--;
+}
+
+int64_t cl__node_now_us(struct cl_node *n)
+{
+    int64_t wall_us = env_unix_us(n->env);
+    uint64_t mono_us = env_mono_us(n->env);
+    int64_t steady_us = n->steady_us + (int64_t)(mono_us - n->steady_mono_us);
+    n->steady_us = wall_us > steady_us ? wall_us : steady_us;
+    n->steady_mono_us = mono_us;
+    return n->steady_us;
 }
 
 struct kv_origin cl__node_origin(struct cl_node *n)

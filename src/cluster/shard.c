@@ -194,7 +194,7 @@ static void propose(struct cl_shard *s, struct list *step, size_t count)
     struct buf *commands[2 * COMMANDS_PER_STEP];
     struct raft_output out;
     size_t at = 0;
-    int64_t unix_us = env_unix_us(n->env);
+    int64_t unix_us = cl__node_now_us(n);
     uint64_t now_us = env_mono_us(n->env);
 
     ASSERT(count <= ARRAY_LEN(commands));
@@ -237,7 +237,7 @@ void cl_shard_propose_waiting(struct cl_shard *s)
     size_t size = 0;
     list_init(&step);
     size_t count = gather(s, &s->urgent, &step, &size);
-    if (cl__memtable_bytes(n) <= n->options.memtables_budget)
+    if (cl__memtable_bytes(n) <= n->options.memtables_budget || n->phase == CL_NODE_STOPPING)
         count += gather(s, &s->waiting, &step, &size);
     else
         n->counters.memory_waits++;

@@ -186,10 +186,10 @@ static void tick(struct cl_shard *s)
 
 /* A sealed generation waits for log time, and nothing else moves it: no command is under way, and
  * those that wait may be waiting for the memory that this flush frees. */
-static void move_log_time(struct cl_shard *s, hlc_ts wall)
+static void move_log_time(struct cl_shard *s, hlc_ts now)
 {
     hlc_ts due = kv_state_flush_due(s->state);
-    if (due != 0 && kv_state_applied_ts(s->state) < due && wall >= due && s->inflight_count == 0)
+    if (due != 0 && kv_state_applied_ts(s->state) < due && now >= due && s->inflight_count == 0)
         tick(s);
 }
 
@@ -234,10 +234,10 @@ static void seal_pinning(struct cl_node *n)
 
 void cl__flush_maintain(struct cl_node *n)
 {
-    int64_t unix_us = env_unix_us(n->env);
+    hlc_ts now = hlc_from_us(cl__node_now_us(n));
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         seal_old(n->shards[i], env_mono_us(n->env));
-        move_log_time(n->shards[i], hlc_from_us(unix_us));
+        move_log_time(n->shards[i], now);
     }
     if (cl__memtable_bytes(n) > n->options.memtables_budget / 2)
         cl__flush_pressure(n);

@@ -15,6 +15,7 @@
 /* -- environment ------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t clock_offset_us;
+static _Atomic int64_t wall_offset_us;
 static _Atomic bool disk_full;
 static struct env_ops test_ops;
 static struct env test_env;
@@ -22,7 +23,8 @@ static struct env test_env;
 static int64_t test_unix_us(struct env *e)
 {
     UNUSED(e);
-    return env_unix_us(env_os()) + (int64_t)atomic_load(&clock_offset_us);
+    return env_unix_us(env_os()) + (int64_t)atomic_load(&clock_offset_us) +
+           atomic_load(&wall_offset_us);
 }
 
 static uint64_t test_mono_us(struct env *e)
@@ -66,8 +68,14 @@ void fx_clock_advance(uint64_t us)
     atomic_fetch_add(&clock_offset_us, us);
 }
 
+void fx_clock_jump_wall(int64_t us)
+{
+    atomic_fetch_add(&wall_offset_us, us);
+}
+
 void fx_clock_reset(void)
 {
+    atomic_store(&wall_offset_us, 0);
     atomic_store(&clock_offset_us, 0);
 }
 

@@ -22,6 +22,7 @@ struct fixture {
 
 struct env *fx_env(void);
 void fx_clock_advance(uint64_t us); /* both clocks, from now on */
+void fx_clock_jump_wall(int64_t us);
 void fx_clock_reset(void);
 void fx_disk_full(bool full); /* no new log segments */
 

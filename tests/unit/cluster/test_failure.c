@@ -138,6 +138,44 @@ static void full_disk_of_the_log_refuses_writes_until_it_heals(void **state)
     fx_fini(&f);
 }
 
+static void full_disk_does_not_keep_the_process(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    char value[20000];
+    status st = ST_OK;
+    unsigned written = 0;
+    fx_init(&f);
+    log_set_level((enum log_level)(LOG_LEVEL_ERROR + 1));
+    memset(value, 'x', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    fx_disk_full(true);
+    while (written < 1000 && st == ST_OK) {
+        char key[16];
+        snprintf(key, sizeof key, "k%04u", written);
+        arena_reset(&x.arena);
+        st = fx_op(&x, fx_kv_put(&x.arena, key, value));
+        written += st == ST_OK;
+    }
+    assert_int_equal(st, ST_DISK_FULL);
+    fx_client_fini(&x);
+    fx_close(&f);
+    fx_disk_full(false);
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    for (unsigned i = 0; i < written; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%04u", i);
+        assert_int_equal(fx_lookup_kv(&x, key), ST_END);
+        assert_int_equal(x.row_count, 1);
+    }
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 /* What the reactor's thread owns, as of one moment. */
 struct seen {
     struct fixture *f;
@@ -288,6 +326,7 @@ int main(void)
         cmocka_unit_test(failed_sync_ends_the_node_and_leaves_the_outcome_open),
         cmocka_unit_test(full_disk_of_the_store_refuses_writes_until_it_heals),
         cmocka_unit_test(full_disk_of_the_log_refuses_writes_until_it_heals),
+        cmocka_unit_test(full_disk_does_not_keep_the_process),
         cmocka_unit_test(writes_wait_for_memory_and_all_arrive),
         cmocka_unit_test(cold_reads_and_applies_go_through_the_pool),
         cmocka_unit_test(idle_shards_do_not_pin_the_log),

@@ -146,6 +146,30 @@ static void flush_persists_and_cuts_the_log(void **state)
     fx_fini(&f);
 }
 
+/* Log time goes on although the wall clock is an hour behind it. */
+static void flush_does_not_wait_for_a_clock_that_fell_back(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "20ms");
+    fx_clock_jump_wall(INT64_C(3600) * 1000000);
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "a", "v")), ST_OK);
+    fx_clock_jump_wall(INT64_C(-3600) * 1000000);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "b", "v")), ST_OK);
+    assert_int_equal(fx_call(&x, "flush"), ST_OK);
+    fx_client_fini(&x);
+    fx_reopen(&f); /* and over a restart */
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "c", "v")), ST_OK);
+    assert_int_equal(fx_call(&x, "flush"), ST_OK);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 static void small_memtables_flush_by_themselves(void **state)
 {
     UNUSED(state);
@@ -306,6 +330,7 @@ int main(void)
         cmocka_unit_test(errors_of_a_statement_reach_the_caller),
         cmocka_unit_test(stamps_ascend_over_restarts),
         cmocka_unit_test(flush_persists_and_cuts_the_log),
+        cmocka_unit_test(flush_does_not_wait_for_a_clock_that_fell_back),
         cmocka_unit_test(small_memtables_flush_by_themselves),
         cmocka_unit_test(same_log_gives_the_same_hash),
         cmocka_unit_test(foreign_and_wiped_directories_are_refused),
