@@ -59,7 +59,7 @@ static void note_any(void *arg, const char *name)
     *(bool *)arg = true;
 }
 
-/* What a first start that was cut short leaves is ours: lock, half an identity, empty directories. */
+/* What a first start that was cut short leaves is ours: lock, half an identity, empty folders. */
 static void note_entry(void *arg, const char *name)
 {
     struct contents *c = arg;
