@@ -107,15 +107,19 @@ static void metadb_file(struct control *c, const struct op *op)
     control_copy_row(c, "%s\t%s\tf\t420\t1000\t1000\t0\n", op->p, op->n);
 }
 
+/* With ids of their own, as PostgreSQL gets them. */
 static void metadb_subdirectory(struct control *c, const struct op *op)
 {
-    control_copy_row(c, "%s\t%s\td\t493\t1000\t1000\t0\n", op->p, op->n);
+    control_copy_row(c, "%s\t%s\t%s\td\t493\t1000\t1000\n", op->p, op->n, op->i);
 }
 
 static void metadb_entries(struct control *c, const struct generator *g)
 {
-    control_copy_begin(c, "COPY meta (pid, name, type, mode, uid, gid, size) FROM STDIN");
-    each_entry(c, g, g->workload->directories ? metadb_subdirectory : metadb_file);
+    bool directories = g->workload->directories;
+    control_copy_begin(c, directories
+                              ? "COPY meta (pid, name, id, type, mode, uid, gid) FROM STDIN"
+                              : "COPY meta (pid, name, type, mode, uid, gid, size) FROM STDIN");
+    each_entry(c, g, directories ? metadb_subdirectory : metadb_file);
     control_copy_end(c);
 }
 
