@@ -18,7 +18,7 @@
 static const struct config_setting settings[] = {
     {"listen", CONFIG_STRING, "127.0.0.1:7432", 0, 0, NULL,
      "address and port for clients; port 0 takes any free one"},
-    {"max_connections", CONFIG_INT, "1000", 1, 100000, NULL,
+    {"max_connections", CONFIG_INT, "10000", 1, 100000, NULL,
      "clients beyond it are refused with 53300"},
     {"log_level", CONFIG_ENUM, "info", 0, 0, "debug|info|warn|error",
      "events below it are not written"},
