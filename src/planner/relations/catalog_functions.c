@@ -346,7 +346,7 @@ FN(version)
     UNUSED(args);
     UNUSED(count);
     const char *value = rel__setting(env, "server_version");
-    *out = rel_text(env, "PostgreSQL %s (metadb %s)", value ? value : "15.0", METADB_VERSION);
+    *out = rel_text(env, "PostgreSQL %s on x86_64-linux, 64-bit", value ? value : "15.0");
     return true;
 }
 FN(current_user)
