@@ -105,8 +105,8 @@ const char *pl__heading(struct pl__compile *c, const struct ast_node *n);
 /* The slot whose literal NODE is; -1 if none. *NEGATE as in pl__expr. */
 int pl__slot_of(const struct pl__compile *c, const struct ast_node *n, bool *negate);
 
-/* SELECT of constants and session functions: PL_VALUES. ST_UNSUPPORTED without an error: not ours.
- * */
+/* SELECT of constants and session functions: PL_VALUES. ST_UNSUPPORTED without an error: not
+ * ours. */
 NODISCARD status pl__compile_values(struct pl__compile *c, const struct ast_stmt *s);
 NODISCARD status pl__bind_values(struct pl__bind *b);
 

@@ -32,6 +32,7 @@
  */
 #include "planner/scan.h"
 
+#include "base/assert.h"
 #include "base/limits.h"
 
 #include <stdlib.h>
@@ -541,19 +542,25 @@ static void put(struct pass *p, enum glue glue, const uint8_t *from, size_t n)
     if (glue != GLUE_NONE && p->glue == glue)
         *p->out++ = ' ';
     p->glue = glue;
-    memcpy(p->out, from, n);
-    p->out += n;
+    for (size_t i = 0; i < n; i++) /* mostly one byte */
+        *p->out++ = from[i];
 }
 
-static status word(struct pass *p, const uint8_t *from, size_t n)
+/* The word at FROM, lower-cased into the key as it is read: most of a text is words. */
+static inline status word(struct pass *p, const uint8_t **from, const uint8_t *end)
 {
+    const uint8_t *at = *from;
+    uint8_t *out = p->out;
     if (p->glue == GLUE_WORD)
-        *p->out++ = ' ';
+        *out++ = ' ';
     p->glue = GLUE_WORD;
-    uint8_t *start = p->out;
-    for (size_t i = 0; i < n; i++)
-        p->out[i] = lower_of[from[i]];
-    p->out += n;
+    uint8_t *start = out;
+    do
+        *out++ = lower_of[*at++];
+    while (at < end && ident_part[*at]);
+    *from = at;
+    p->out = out;
+    size_t n = (size_t)(out - start);
     if (UNLIKELY(n > LIMIT_IDENTIFIER_BYTES))
         p->s->cacheable = false;
     if (p->list != LIST_IN_ROW)
@@ -629,12 +636,9 @@ static bool has_control(const uint8_t *p, size_t n)
 static status take(struct pass *p, bytes text, const struct pl_token *t)
 {
     const uint8_t *from = text.data + t->at;
-    if (UNLIKELY(++p->run[p->depth] > LIMIT_SQL_CHAIN))
-        return too_complex(p->err, "An expression is too long");
     if (UNLIKELY(t->junk))
         p->s->cacheable = false;
     switch (t->kind) {
-    case PL_TOKEN_WORD: return word(p, from, t->size);
     case PL_TOKEN_INT: return literal(p, t, PL_SLOT_INT);
     case PL_TOKEN_NUMERIC: return literal(p, t, PL_SLOT_NUMERIC);
     case PL_TOKEN_STRING: return literal(p, t, PL_SLOT_STRING);
@@ -654,6 +658,7 @@ static status take(struct pass *p, bytes text, const struct pl_token *t)
         put(p, GLUE_WORD, from, t->size);
         p->list = p->list == LIST_IN_ROW ? LIST_IN_ROW : LIST_NONE;
         return ST_OK;
+    case PL_TOKEN_WORD: ASSERT_SLOW(false); break; /* see pl_scan */
     case PL_TOKEN_STRANGE:
     case PL_TOKEN_BAD:
     case PL_TOKEN_END: p->s->cacheable = false; break;
@@ -685,29 +690,44 @@ status pl_scan(struct pl_scan *s, bytes text, struct err *err)
     bool deep = false, ended = false;
     status st = ST_OK;
     while (st == ST_OK) {
-        struct pl_token t;
-        at = skip_blank(at, end, &deep);
-        if (deep)
-            return too_complex(err, "Comments are nested too deep");
-        if (at == NULL) {
+        while (at < end && class_of[*at] == C_SPACE)
+            at++;
+        if (at == end)
+            break;
+        if ((*at == '-' || *at == '/') && at + 1 < end && at[1] == (*at == '-' ? '-' : '*')) {
+            at = skip_blank(at, end, &deep);
+            if (deep)
+                return too_complex(err, "Comments are nested too deep");
+            if (at != NULL)
+                continue;
             s->cacheable = s->empty = false;
             break;
         }
-        if (at == end)
-            break;
         if (*at == ';') {
             ended = !s->empty;
             p.run[p.depth] = 0;
             at++;
             continue;
         }
-        if (ended)
+        if (UNLIKELY(ended))
             s->cacheable = false; /* a second statement */
         s->empty = false;
+        if (UNLIKELY(++p.run[p.depth] > LIMIT_SQL_CHAIN))
+            return too_complex(err, "An expression is too long");
+        /* A letter before a quote may begin a string: token() knows. */
+        if (class_of[*at] == C_IDENT && (at + 1 == end || (at[1] != '\'' && at[1] != '&'))) {
+            st = word(&p, &at, end);
+            continue;
+        }
+        struct pl_token t;
         const uint8_t *next = token(at, end, &t);
         if (next == NULL) {
             s->cacheable = false;
             break;
+        }
+        if (t.kind == PL_TOKEN_WORD) {
+            st = word(&p, &at, end);
+            continue;
         }
         t.at = (uint32_t)(at - text.data);
         t.size = (uint32_t)(next - at);

@@ -680,8 +680,8 @@ static status long_binary(struct err *err)
     return err_set_state(err, ST_INVALID, "22P03", "incorrect binary data format");
 }
 
-/* dimensions(4) has-nulls(4) element(4) then size(4) lower-bound(4) a dimension, then the elements.
- * */
+/* dimensions(4) has-nulls(4) element(4) then size(4) lower-bound(4) a dimension, then the
+ * elements. */
 static status array_from_binary(uint32_t element, bytes data, struct arena *a, struct pl_value *out,
                                 struct err *err)
 {

@@ -128,8 +128,8 @@ status pl__no_pattern(struct pl__compile *c, int at, enum pl_pattern_id nearest,
 
 /* -- literals and their slots ------------------------------------------------------------------ */
 
-/* Minus signs between AT and the slot's token decide the sign; parentheses between do not matter.
- * */
+/* Minus signs between AT and the slot's token decide the sign; parentheses between do not
+ * matter. */
 static bool odd_signs(bytes text, size_t at, size_t end)
 {
     bool odd = false;
