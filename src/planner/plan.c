@@ -58,8 +58,8 @@ void pl_free(struct planner *p)
     free(p);
 }
 
-/* What err_clear does as far as anybody looks: two kilobytes are a lot for a statement that goes well.
- * Whoever sets an error clears the rest. */
+/* What err_clear does as far as anybody looks: two kilobytes are a lot for a statement that goes
+ * well. Whoever sets an error clears the rest. */
 static void no_error(struct err *err)
 {
     if (err == NULL)
