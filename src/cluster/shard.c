@@ -131,7 +131,7 @@ status cl_shard_admit(struct cl_shard *s, struct err *err)
 hlc_ts cl_shard_snapshot(struct cl_shard *s)
 {
     if (list_empty(&s->inflight))
-        return hlc_next(&s->node->hlc, env_unix_us(s->node->env));
+        return hlc_next(&s->node->hlc, cl__node_now_us(s->node));
     /* The oldest command under way is the next to be applied; those behind it have later stamps. */
     const struct cl_proposal *first = CONTAINER_OF(s->inflight.next, struct cl_proposal, node);
     ASSERT(first->stamp > kv_state_applied_ts(s->state));

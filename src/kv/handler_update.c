@@ -115,7 +115,8 @@ static status update_meta(struct kv_run *r, const struct kv_datum *key)
     bool own_row = kv_key_is_attr(e.key);
     ST_TRY(changed_row(r, &e.row, own_row, &row));
     ST_TRY(own_row ? put_attr(r, e.key, &row) : kv__put_row(r, e.key, &row));
-    quota_of_change(r, &e.row, &row);
+    if (!own_row || key[META_PID].i != KV_ROOT_ID) /* the root was never counted */
+        quota_of_change(r, &e.row, &row);
     if (!own_row)
         index_of_change(r, &e.row, &row);
     kv__own_seq(r, &row);

@@ -86,6 +86,28 @@ static void refused_batches_and_lost_acks_count_nothing_twice(void **state)
     fx_fini(&f);
 }
 
+/* The root is nobody's: neither making it nor changing its owner moves a count. */
+static void root_counts_for_nobody(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    struct kv_op *op = fx_set_size(&x.arena, 0, "_attr_", 0);
+    struct kv_set set = {.column = META_UID, .kind = KV_SET_VALUE, .value = kv_int(UID)};
+    op->sets = &set;
+    assert_int_equal(fx_op(&x, op), ST_OK);
+    assert_int_equal(fx_call(&x, "wait_for_sinks"), ST_OK);
+    assert_int_equal(fx_quota(&x, 0, "#DIR"), 0);
+    assert_int_equal(fx_quota(&x, UID, "#DIR"), 0);
+    assert_int_equal(fx_call(&x, "check"), ST_OK);
+    assert_int_equal(x.row_count, 0);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 /* A command that no statement would cause, proposed as it is. */
 struct forged {
     struct cl_proposal proposal;
@@ -283,6 +305,7 @@ int main(void)
         cmocka_unit_test(killed_at_any_point_nothing_is_lost_or_doubled),
         cmocka_unit_test(items_arrive_once_over_restarts),
         cmocka_unit_test(refused_batches_and_lost_acks_count_nothing_twice),
+        cmocka_unit_test(root_counts_for_nobody),
         cmocka_unit_test(check_finds_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

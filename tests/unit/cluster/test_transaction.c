@@ -126,6 +126,21 @@ static void time_limit_ends_a_transaction(void **state)
     assert_int_equal(size_of(&w->a, "x"), 0);
 }
 
+static void idle_time_before_begin_does_not_count(void **state)
+{
+    struct world *w = *state;
+    fx_clock_advance(60u * 1000000u);
+    fx_begin(&w->a, false);
+    assert_int_equal(fx_op(&w->a, fx_set_size(&w->a.arena, 100, "x", 3)), ST_OK);
+    assert_int_equal(fx_commit(&w->a), ST_OK);
+    fx_clock_jump_wall(INT64_C(-3600) * 1000000);
+    fx_clock_advance(60u * 1000000u);
+    fx_begin(&w->a, false);
+    assert_int_equal(fx_op(&w->a, fx_set_size(&w->a.arena, 100, "x", 4)), ST_OK);
+    assert_int_equal(fx_commit(&w->a), ST_OK);
+    assert_int_equal(size_of(&w->a, "x"), 4);
+}
+
 static void read_only_refuses_writes(void **state)
 {
     struct world *w = *state;
@@ -240,6 +255,7 @@ int main(void)
         TEST(locked_row_conflicts_with_a_write),
         TEST(creates_in_one_directory_do_not_conflict),
         TEST(time_limit_ends_a_transaction),
+        TEST(idle_time_before_begin_does_not_count),
         TEST(read_only_refuses_writes),
         TEST(savepoints_undo_what_came_after),
         TEST(failed_statement_leaves_the_transaction_as_before),
