@@ -116,18 +116,21 @@ def metadb_binary(build):
 
 
 class Metadb(Process):
-    def __init__(self, args):
+    def __init__(self, args, own_settings):
         binary = metadb_binary(args.build)
-        self.binary = os.path.join(args.work, "metadb")
+        work = os.path.join(args.work, "metadb" + own_settings)
+        os.mkdir(work, 0o711)
+        self.binary = os.path.join(work, "metadb")
         shutil.copy(binary, self.binary)
         self.port = free_port()
-        folder = make_folder(os.path.join(args.work, "metadb-data"))
-        config = os.path.join(args.work, "metadb.conf")
+        folder = make_folder(os.path.join(work, "data"))
+        config = os.path.join(work, "metadb.conf")
         with open(config, "w", encoding="utf-8") as f:
             f.write("max_connections = 12000\n")
             f.writelines("%s = %s\n" % tuple(s.split("=", 1)) for s in args.metadb_setting)
+            f.writelines("%s = %s\n" % tuple(s.split("=", 1)) for s in own_settings.split(",") if s)
         self.spawn([self.binary, "start", "--data", folder, "--listen", "127.0.0.1:%d" % self.port, "--config", config],
-                   os.path.join(args.work, "metadb.log"))
+                   os.path.join(work, "log"))
         self.wait_for(lambda: self.psql("SELECT 1") == "1")
 
     def psql(self, sql):
@@ -242,8 +245,8 @@ class Etcd(Process):
 
 def start(kind, args):
     """A running server, or None where it is not installed."""
-    if kind == "metadb":
-        return Metadb(args)
+    if kind.split(":")[0] == "metadb":
+        return Metadb(args, kind.partition(":")[2])
     if kind == "pg":
         return Postgresql(args) if postgresql_tool("initdb") else None
     if kind == "redis":
