@@ -28,7 +28,7 @@ NODISCARD status pl_catalog_prepare(struct cl_node *node, bytes text, const uint
 void pl_catalog_query_free(struct catalog_query *q);
 
 /* A relation over planner state, beside those of cluster/views.h: metadb.patterns (name, template,
- * fingerprint, handler, scope: text; calls, p50_us, p99_us, errors: bigint). */
+ * fingerprint, handler, scope: text; calls, p50, p99 in microseconds, errors: bigint). */
 #define PL_PATTERNS_COLUMNS 9
 void pl_patterns_rows(void (*emit)(void *arg, const struct kv_datum *values), void *arg);
 

@@ -39,6 +39,10 @@ enum function {
     FN_TXID,
     FN_ENCODING,
     FN_QUOTE_LITERAL,
+    FN_CONCAT,
+    FN_ADD,
+    FN_SUBTRACT,
+    FN_MULTIPLY,
 };
 
 static const struct function_row {
@@ -125,6 +129,11 @@ status pl__no_pattern(struct pl__compile *c, int at, enum pl_pattern_id nearest,
     err_hint(c->err, "SELECT * FROM metadb.patterns");
     return ST_UNSUPPORTED;
 }
+
+static const struct {
+    const char *name;
+    enum function fn;
+} operators[] = {{"||", FN_CONCAT}, {"+", FN_ADD}, {"-", FN_SUBTRACT}, {"*", FN_MULTIPLY}};
 
 /* -- literals and their slots ------------------------------------------------------------------ */
 
@@ -333,6 +342,50 @@ static status make_keyword(const struct ast_node *n, struct pl__expr *e)
     return ST_UNSUPPORTED;
 }
 
+static bool is_text_type(uint32_t oid)
+{
+    return oid == OID_TEXT || oid == OID_VARCHAR || oid == OID_UNKNOWN || oid == OID_NAME;
+}
+
+static bool is_int_type(uint32_t oid)
+{
+    return oid == OID_INT2 || oid == OID_INT4 || oid == OID_INT8;
+}
+
+/* Text || anything, and + - * of integers. A parameter without a type takes that of the other side; so
+ * the other side is built first. */
+static status make_operator(struct pl__compile *c, const struct ast_node *n, struct pl__expr *e)
+{
+    const struct pl__expr **args = ARENA_ARRAY(c->a, const struct pl__expr *, 2);
+    size_t op = 0;
+    while (op < ARRAY_LEN(operators) && strcmp(operators[op].name, n->text) != 0)
+        op++;
+    if (op == ARRAY_LEN(operators) || n->left == NULL || n->right == NULL)
+        return ST_UNSUPPORTED;
+    bool concat = operators[op].fn == FN_CONCAT, swap = n->left->kind == AST_PARAM;
+    const struct ast_node *first = swap ? n->right : n->left, *second = swap ? n->left : n->right;
+    ST_TRY(pl__expr(c, first, concat ? OID_TEXT : 0, &args[swap]));
+    ST_TRY(pl__expr(c, second, concat ? OID_TEXT : args[swap]->oid, &args[!swap]));
+    uint32_t a = args[0]->oid, b = args[1]->oid;
+    bool element = pl_type_element(a) != 0 || pl_type_element(b) != 0;
+    if (concat &&
+        ((!is_text_type(a) && !is_text_type(b)) || element || a == OID_BYTEA || b == OID_BYTEA))
+        return ST_UNSUPPORTED;
+    if (!concat && (!is_int_type(a) || !is_int_type(b)))
+        return ST_UNSUPPORTED;
+    /* A literal of a shared plan may be of either width. */
+    bool literal = args[0]->kind == EXPR_LITERAL || args[1]->kind == EXPR_LITERAL;
+    e->kind = EXPR_CALL;
+    e->oid = concat                                      ? OID_TEXT
+             : literal || a == OID_INT8 || b == OID_INT8 ? OID_INT8
+             : a == OID_INT4 || b == OID_INT4            ? OID_INT4
+                                                         : OID_INT2;
+    e->index = (unsigned)(ARRAY_LEN(functions) + ARRAY_LEN(keywords) + op);
+    e->args = args;
+    e->count = 2;
+    return ST_OK;
+}
+
 status pl__expr(struct pl__compile *c, const struct ast_node *n, uint32_t expected,
                 const struct pl__expr **out)
 {
@@ -357,11 +410,11 @@ status pl__expr(struct pl__compile *c, const struct ast_node *n, uint32_t expect
         e->kind = EXPR_DEFAULT;
         e->oid = OID_UNKNOWN;
         return ST_OK;
-    case AST_OP: /* +5 */
+    case AST_OP:
         if (n->left == NULL && strcmp(n->text, "+") == 0 && n->right != NULL &&
             (n->right->kind == AST_INT || n->right->kind == AST_NUMBER))
-            return pl__expr(c, n->right, expected, out);
-        return ST_UNSUPPORTED;
+            return pl__expr(c, n->right, expected, out); /* +5 */
+        return make_operator(c, n, e);
     default: return ST_UNSUPPORTED;
     }
 }
@@ -519,7 +572,53 @@ static status call(const struct pl__bind *b, enum function fn, const struct pl_v
                           x->setting == NULL ? "UTF8" : x->setting(x->arg, "client_encoding"));
         return ST_OK;
     case FN_QUOTE_LITERAL: out->b = quote_literal(b->a, args[0].b); return ST_OK;
+    case FN_CONCAT:
+    case FN_ADD:
+    case FN_SUBTRACT:
+    case FN_MULTIPLY: break; /* eval_operator */
     }
+    return ST_OK;
+}
+
+static status concat(const struct pl__bind *b, const struct pl_value *args, struct pl_value *out)
+{
+    size_t n = args[0].b.size;
+    uint8_t *p = arena_alloc(b->a, n + args[1].b.size + 1);
+    if (n > 0)
+        memcpy(p, args[0].b.data, n);
+    if (args[1].b.size > 0)
+        memcpy(p + n, args[1].b.data, args[1].b.size);
+    out->b = bytes_make(p, n + args[1].b.size);
+    return ST_OK;
+}
+
+static status eval_operator(const struct pl__bind *b, const struct pl__expr *e, unsigned slot_shift,
+                            struct pl_value *out)
+{
+    enum function fn = operators[e->index - ARRAY_LEN(functions) - ARRAY_LEN(keywords)].fn;
+    struct pl_value args[2], v;
+    bool over = false;
+    for (unsigned i = 0; i < 2; i++) {
+        ST_TRY(pl__eval(b, e->args[i], slot_shift, &v));
+        ST_TRY(
+            pl__eval_error(b, e->args[i], slot_shift,
+                           pl_value_convert(&v, fn == FN_CONCAT ? OID_TEXT : OID_INT8, -1, false,
+                                            b->ctx->style, b->ctx->now, b->a, &args[i], b->err)));
+        out->null = out->null || args[i].null;
+    }
+    if (out->null)
+        return ST_OK;
+    if (fn == FN_CONCAT)
+        return concat(b, args, out);
+    if (fn == FN_ADD)
+        over = __builtin_add_overflow(args[0].i, args[1].i, &out->i);
+    else if (fn == FN_SUBTRACT)
+        over = __builtin_sub_overflow(args[0].i, args[1].i, &out->i);
+    else
+        over = __builtin_mul_overflow(args[0].i, args[1].i, &out->i);
+    if (over || (e->oid == OID_INT4 && out->i != (int32_t)out->i) ||
+        (e->oid == OID_INT2 && out->i != (int16_t)out->i))
+        return err_set_state(b->err, ST_INVALID, "22003", "%s out of range", pl_type_name(e->oid));
     return ST_OK;
 }
 
@@ -528,6 +627,8 @@ static status eval_call(const struct pl__bind *b, const struct pl__expr *e, unsi
 {
     struct pl_value args[3];
     *out = (struct pl_value){.oid = e->oid};
+    if (e->index >= ARRAY_LEN(functions) + ARRAY_LEN(keywords))
+        return eval_operator(b, e, slot_shift, out);
     if (e->index >= ARRAY_LEN(functions))
         return call(b, keywords[e->index - ARRAY_LEN(functions)].fn, NULL, 0, out);
     const struct function_row *f = &functions[e->index];
