@@ -27,12 +27,21 @@ static bool give_row(void *arg, const struct kv_row *row)
     return c->call->on_row(c->call->arg, row);
 }
 
+/* Does READ give a row of plain numbers, whatever the types of the table's columns are? */
+static bool gives_numbers(const struct kv_read *read)
+{
+    return read->count || read->kind == KV_READ_COUNT || read->kind == KV_READ_USAGE;
+}
+
 static bool copy_row(void *arg, const struct kv_row *row)
 {
     struct cl_client *c = arg;
     struct cl_row *copy = arena_alloc(&c->scratch, sizeof *copy);
     copy->next = NULL;
-    kv_row_copy(&c->scratch, row, &copy->row);
+    if (gives_numbers(c->read.read))
+        copy->row = *row;
+    else
+        kv_row_copy(&c->scratch, row, &copy->row);
     *c->read.last = copy;
     c->read.last = &copy->next;
     c->read.given++;

@@ -266,7 +266,11 @@ static void request_done(struct cl_call *call, status st)
 static bool take_row(void *arg, const struct kv_row *row)
 {
     struct fx_client *x = ((struct request *)arg)->x;
-    if (x->row_count < ARRAY_LEN(x->rows))
+    const struct request *r = arg;
+    bool numbers = r->read->kind == KV_READ_COUNT || r->read->kind == KV_READ_USAGE;
+    if (x->row_count < ARRAY_LEN(x->rows) && numbers)
+        x->rows[x->row_count] = *row;
+    else if (x->row_count < ARRAY_LEN(x->rows))
         kv_row_copy(&x->arena, row, &x->rows[x->row_count]);
     x->row_count++;
     return true;

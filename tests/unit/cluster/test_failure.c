@@ -286,6 +286,56 @@ static void cold_reads_and_applies_go_through_the_pool(void **state)
     fx_fini(&f);
 }
 
+/* Rows of numbers come back from the pool as they are, not as columns of the table. */
+static void cold_counts_and_usage_are_right(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    struct seen now = {.f = &f};
+    char name[32];
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "1ms");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    fill(&x, 500, 500);
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 0, "d", 'd', 100)), ST_OK);
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        arena_reset(&x.arena);
+        assert_int_equal(fx_op(&x, fx_create_full(&x.arena, 100, name, 1000 + i, 7, 10, i)), ST_OK);
+    }
+    assert_int_equal(fx_call(&x, "flush"), ST_OK);
+    fx_client_fini(&x);
+    fx_reopen(&f);
+    fx_client_init(&x, &f);
+    struct kv_datum none = {.null = false, .b = BYTES_LIT("")};
+    bytes lower = kv_key_prefix(&x.arena, 1, KV_KV, &none, 1);
+    struct kv_read count = {.kind = KV_READ_COUNT,
+                            .table = KV_KV,
+                            .ns = 1,
+                            .lower = lower,
+                            .upper = kv_key_after_prefix(&x.arena, lower),
+                            .limit = -1};
+    assert_int_equal(fx_read(&x, &count), ST_END);
+    assert_int_equal(x.row_count, 1);
+    assert_int_equal(x.rows[0].col[0].i, 500);
+    struct kv_read usage = {.kind = KV_READ_USAGE,
+                            .table = KV_META,
+                            .ns = 1,
+                            .pid = 0,
+                            .path = BYTES_LIT("d"),
+                            .limit = -1};
+    assert_int_equal(fx_read(&x, &usage), ST_END);
+    assert_int_equal(x.row_count, 1);
+    assert_int_equal(x.rows[0].col[0].i, 200);
+    assert_int_equal(x.rows[0].col[2].i, 2000);
+    fx_on_reactor(&f, look, &now);
+    assert_true(now.counters.reads_cold > 1);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 /* A log that nobody writes to any more is cut all the same. */
 static void idle_shards_do_not_pin_the_log(void **state)
 {
@@ -329,6 +379,7 @@ int main(void)
         cmocka_unit_test(full_disk_does_not_keep_the_process),
         cmocka_unit_test(writes_wait_for_memory_and_all_arrive),
         cmocka_unit_test(cold_reads_and_applies_go_through_the_pool),
+        cmocka_unit_test(cold_counts_and_usage_are_right),
         cmocka_unit_test(idle_shards_do_not_pin_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
