@@ -36,8 +36,8 @@ static const char *show_key(bytes key, struct arena *a)
     size_t n = 0;
     if (key.size == 0)
         return "the end";
-    /* A bound that leaves its value out, or takes it in at the upper end, is the value's key and a zero
-     * byte. */
+    /* A bound that leaves its value out, or takes it in at the upper end, is the value's key and a
+     * zero byte. */
     bytes before = bytes_make(key.data, key.size - 1);
     if (key.data[key.size - 1] == 0 && kv_key_decode(a, before, &ns, &row) == ST_OK &&
         kv_table_def(row.table)->columns[kv_table_def(row.table)->key_count - 1].type == KV_TEXT &&

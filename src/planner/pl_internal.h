@@ -200,6 +200,10 @@ NODISCARD status pl__check_compare(struct pl__compile *c, uint32_t column, const
 NODISCARD status pl__check_assign(struct pl__compile *c, const struct kv_column *column,
                                   const struct pl__expr *e);
 
+/* Does a bound of T say all that the condition K says? If not it is a filter. */
+bool pl__is_bound(const struct pl__table *t, const struct pl__cond *k);
+bool pl__integer_column(const struct kv_column *k);
+
 NODISCARD status pl__compile_select(struct pl__compile *c, const struct kv_table_def *def);
 NODISCARD status pl__compile_insert(struct pl__compile *c, const struct kv_table_def *def);
 NODISCARD status pl__compile_update(struct pl__compile *c, const struct kv_table_def *def);

@@ -352,8 +352,8 @@ static bool is_int_type(uint32_t oid)
     return oid == OID_INT2 || oid == OID_INT4 || oid == OID_INT8;
 }
 
-/* Text || anything, and + - * of integers. A parameter without a type takes that of the other side; so
- * the other side is built first. */
+/* Text || anything, and + - * of integers. A parameter without a type takes that of the other side;
+ * so the other side is built first. */
 static status make_operator(struct pl__compile *c, const struct ast_node *n, struct pl__expr *e)
 {
     const struct pl__expr **args = ARENA_ARRAY(c->a, const struct pl__expr *, 2);
