@@ -331,7 +331,7 @@ static void cold_counts_and_usage_are_right(void **state)
     assert_int_equal(x.rows[0].col[0].i, 200);
     assert_int_equal(x.rows[0].col[2].i, 2000);
     fx_on_reactor(&f, look, &now);
-    assert_true(now.counters.reads_cold > 1);
+    assert_true(now.counters.reads_cold > 0);
     fx_client_fini(&x);
     fx_fini(&f);
 }
