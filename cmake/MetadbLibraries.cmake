@@ -23,6 +23,7 @@ endfunction()
 
 metadb_pkg(urcu liburcu-qsbr)
 metadb_pkg(urcu_cds liburcu-cds)
+metadb_pkg(uring liburing)
 metadb_pkg(xxhash libxxhash)
 metadb_pkg(openssl openssl)
 metadb_pkg(rocksdb rocksdb)

@@ -18,9 +18,16 @@ struct env_file; /* opaque; owned by whoever opened it */
 enum env_open_flags {
     ENV_READ = 1,
     ENV_WRITE = 2,
-    ENV_CREATE = 4,   /* make it if missing */
-    ENV_EXCLUSIVE = 8 /* with ENV_CREATE: ST_EXISTS if it is there */
+    ENV_CREATE = 4,    /* make it if missing */
+    ENV_EXCLUSIVE = 8, /* with ENV_CREATE: ST_EXISTS if it is there */
+    /* Writes go past the page cache where the file system can do that in units of 512 bytes, and
+     * through it elsewhere. The caller aligns memory to ENV_ALIGN, sizes and offsets to 512. */
+    ENV_DIRECT = 16,
+    /* Waits until nobody else has it open with this flag. A process that was killed has it open
+     * until the kernel has finished the writes that were under way. */
+    ENV_OWNED = 32
 };
+#define ENV_ALIGN 4096u
 
 struct env_ops {
     int64_t (*unix_us)(struct env *);  /* wall clock, may jump */
@@ -54,6 +61,8 @@ struct env {
 
 /* The real one. Never fails; the same object each time. */
 struct env *env_os(void);
+/* The descriptor of a file that env_os opened and that really takes direct writes; else -1. */
+int env_os_direct_fd(struct env *e, struct env_file *f);
 
 static inline int64_t env_unix_us(struct env *e)
 {

@@ -27,6 +27,7 @@
 
 struct env_file {
     int fd;
+    bool direct;
 };
 
 static status status_of_errno(const char *call, const char *path)
@@ -72,6 +73,34 @@ static void os_random(struct env *e, void *out, size_t n)
     }
 }
 
+/* Direct writes in units of 512 bytes, or none: the caller's layout has that unit. */
+static bool direct_enable(int fd)
+{
+    struct statx s;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &s) != 0 || !(s.stx_mask & STATX_DIOALIGN))
+        return false;
+    if (s.stx_dio_offset_align == 0 || s.stx_dio_offset_align > 512 ||
+        s.stx_dio_mem_align > ENV_ALIGN)
+        return false;
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
+}
+
+/* The lock belongs to the open file, and a write under way holds the open file: so the lock of a
+ * process that died lasts until its writes have ended. */
+static status own(int fd, const char *path)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return ST_OK;
+    if (errno == EWOULDBLOCK)
+        LOG_WARN("env.wait_for_owner", LOG_STR("path", path));
+    while (flock(fd, LOCK_EX) != 0) {
+        if (errno != EINTR)
+            return status_of_errno("flock", path);
+    }
+    return ST_OK;
+}
+
 static status os_open(struct env *e, const char *path, int flags, struct env_file **out)
 {
     UNUSED(e);
@@ -84,12 +113,16 @@ static status os_open(struct env *e, const char *path, int flags, struct env_fil
     int fd = open(path, mode | O_CLOEXEC, 0600);
     if (fd < 0)
         return status_of_errno("open", path);
+    status st = flags & ENV_OWNED ? own(fd, path) : ST_OK;
     struct env_file *f = malloc(sizeof *f);
-    if (f == NULL) {
+    if (st == ST_OK && f == NULL)
+        st = ST_NO_MEMORY;
+    if (st != ST_OK) {
+        free(f);
         close(fd);
-        return ST_NO_MEMORY;
+        return st;
     }
-    f->fd = fd;
+    *f = (struct env_file){.fd = fd, .direct = (flags & ENV_DIRECT) && direct_enable(fd)};
     *out = f;
     return ST_OK;
 }
@@ -206,9 +239,10 @@ static status os_zero_fill(struct env *e, struct env_file *f, uint64_t size)
     ST_TRY(os_size(e, f, &at));
     if (at >= size)
         return ST_OK;
-    char *zeros = calloc(1, ZERO_CHUNK);
+    char *zeros = aligned_alloc(ENV_ALIGN, ZERO_CHUNK);
     if (zeros == NULL)
         return ST_NO_MEMORY;
+    memset(zeros, 0, ZERO_CHUNK);
     status st;
     while (at < size) {
         size_t n = size - at < ZERO_CHUNK ? (size_t)(size - at) : ZERO_CHUNK;
@@ -306,4 +340,9 @@ struct env *env_os(void)
     };
     static struct env env = {.ops = &ops};
     return &env;
+}
+
+int env_os_direct_fd(struct env *e, struct env_file *f)
+{
+    return e == env_os() && f->direct ? f->fd : -1;
 }

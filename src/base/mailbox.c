@@ -92,6 +92,11 @@ void mailbox_free(struct mailbox *m)
     free(m);
 }
 
+struct loop *mailbox_loop(const struct mailbox *m)
+{
+    return m->loop;
+}
+
 void mailbox_send(struct mailbox *m, struct mail *mail)
 {
     cds_wfcq_node_init(node_of(mail));

@@ -16,7 +16,8 @@ struct mail { /* embed in the message; belongs to the mailbox between send and d
 
 struct mailbox;
 struct mailbox *mailbox_new(struct loop *l);
-void mailbox_free(struct mailbox *m); /* undelivered messages are delivered first */
+void mailbox_free(struct mailbox *m);               /* undelivered messages are delivered first */
+struct loop *mailbox_loop(const struct mailbox *m); /* the one it delivers on */
 void mailbox_send(struct mailbox *m, struct mail *mail); /* any thread */
 
 #endif

@@ -28,6 +28,7 @@ struct cl_log_options {
     uint64_t segment_bytes, batch_bytes, group_wait_us, sync_delay_us;
     uint32_t batch_entries;
     bool keep_all;
+    enum raft_log_writer writer;
 };
 
 /* Settings as numbers; const after init. */

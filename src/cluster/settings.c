@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "cluster/cluster_internal.h"
+#include <string.h>
 #include <unistd.h>
 
 #define KB (1ll << 10)
@@ -46,6 +47,9 @@ static const struct config_setting settings[] = {
      "let a log batch wait this long for more; 0 closes it when the sockets are drained"},
     {"log.sync_delay", CONFIG_TIME_US, "0", 0, SECOND, NULL,
      "for measurements: added to every sync of the log"},
+    {"log.writer", CONFIG_ENUM, "auto", 0, 0, "auto|thread|uring",
+     "who writes the log: a thread, or the loop through io_uring; auto is uring where it is "
+     "possible"},
     {"log.inflight", CONFIG_INT, "2", 1, CL_INFLIGHT_MAX, NULL,
      "log batches under way at most; later commands wait and merge"},
     {"log.retain_bytes", CONFIG_SIZE, "1GB", 2 * MB, 1ll << 50, NULL,
@@ -88,6 +92,13 @@ static uint64_t number(const struct config *c, const char *name)
     return (uint64_t)v;
 }
 
+static enum raft_log_writer log_writer(const char *name)
+{
+    if (strcmp(name, "thread") == 0)
+        return RAFT_LOG_THREAD;
+    return strcmp(name, "uring") == 0 ? RAFT_LOG_URING : RAFT_LOG_AUTO;
+}
+
 void cl__options_read(const struct config *c, struct cl_options *o)
 {
     uint64_t budget = number(c, "memory.budget");
@@ -121,5 +132,6 @@ void cl__options_read(const struct config *c, struct cl_options *o)
         .group_wait_us = number(c, "log.group_wait"),
         .sync_delay_us = number(c, "log.sync_delay"),
         .keep_all = config_bool(c, "log.keep_all"),
+        .writer = log_writer(config_string(c, "log.writer")),
     };
 }

@@ -200,7 +200,9 @@ status cl__stream_recover(struct cl_node *n, struct err *err)
                                        .batch_entries = o->batch_entries,
                                        .group_wait_us = o->group_wait_us,
                                        .sync_delay_us = o->sync_delay_us,
-                                       .keep_all = o->keep_all};
+                                       .keep_all = o->keep_all,
+                                       .writer = o->writer,
+                                       .inflight = n->options.inflight};
     struct raft_log_recovery recovery = {
         .arg = &r, .on_hard_state = on_hard_state, .on_entry = on_entry, .on_cut = on_cut};
     status st = n->env->ops->mkdir(n->env, cl_identity_path(&a, n->dir, "log"));

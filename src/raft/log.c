@@ -2,15 +2,18 @@
  * raft/log.c — the log as its owner sees it: open, append, submit, cut, close.
  *
  * Records are encoded into the open batch on the loop's thread; raft_log_submit hands the batch to
- * the log thread (log_write.c). A batch that has grown past batch_bytes or batch_entries is closed
+ * the writer. A batch that has grown past batch_bytes or batch_entries is closed
  * when the next records come; it has no ticket of its own, the one submitted after it carries one.
  *
- *   append -> open batch -> queue -> [log thread] taken -> written -> synced -> report -> on_stored
+ *   append -> open batch -> queue -> [writer] taken -> placed -> durable -> noted -> on_stored
+ *
+ * The writer is the log thread (log_write.c), or the loop itself through io_uring (log_ring.c);
+ * then the thread only prepares and retires segments (log_keep.c).
  *
  * L1  Tickets ascend by one; a ticket covers all records added before the submit that returned it.
  * L2  What raft_log_append took is written or the log fails; it is never dropped otherwise.
  * L3  The loop's thread takes log->mu for short moments and makes no system call but the wake-up
- *     of a sleeping log thread.
+ *     of a sleeping log thread, or handing a write to the ring.
  *
  * Refusing. The loop judges by `full_seen`, which it refreshes in admit and submit only: so the
  * answer of raft_log_admit holds for the rest of the turn, although the log thread may find the
@@ -38,12 +41,14 @@ static struct raft_log *log_new(struct env *env, const struct raft_log_options *
     log->options.dir = strdup(options->dir);
     ASSERT(log->options.dir != NULL);
     log->next_ticket = 1;
+    log->next_number = 1;
     log->open = raft__batch_new(RAFT__BATCH_DATA);
 
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&log->wake, &attr);
+    pthread_cond_init(&log->kept, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&log->mu, NULL);
     histogram_init(&log->stats.group_wait);
@@ -55,31 +60,26 @@ static struct raft_log *log_new(struct env *env, const struct raft_log_options *
     return log;
 }
 
-static void batches_free(struct raft__batch *first)
-{
-    while (first) {
-        struct raft__batch *next = first->next;
-        raft__batch_free(first);
-        first = next;
-    }
-}
-
 void raft__log_abandon(struct raft_log *log)
 {
+    raft__ring_free(log);
     raft__report_close(log->report);
     raft__batch_free(log->open);
-    batches_free(log->queue_first);
-    batches_free(log->taken_first);
+    raft__batches_free(&log->queue_first, &log->queue_last);
+    raft__batches_free(&log->taken_first, &log->taken_last);
+    raft__batches_free(&log->round.first, &log->round.last);
+    free(log->round.data);
     while (log->oldest) {
         struct raft__segment *s = log->oldest;
         log->oldest = s->newer;
         raft__segment_free(log->env, s);
     }
-    raft__segment_free(log->env, log->next);
+    if (!log->offer_taken) /* else it is in the list */
+        raft__segment_free(log->env, log->next);
     if (log->making.file)
         log->env->ops->close(log->env, log->making.file);
     raft__groups_fini(&log->groups);
-    free(log->iov);
+    pthread_cond_destroy(&log->kept);
     pthread_cond_destroy(&log->wake);
     pthread_mutex_destroy(&log->mu);
     free((char *)(uintptr_t)log->options.dir);
@@ -101,6 +101,17 @@ status raft_log_open(struct env *env, const struct raft_log_options *options,
     return ST_OK;
 }
 
+static void choose_writer(struct raft_log *log, struct mailbox *mailbox)
+{
+    const enum raft_log_writer wanted = log->options.writer;
+
+    if (mailbox && wanted != RAFT_LOG_THREAD)
+        log->ring = raft__ring_new(log, mailbox_loop(mailbox), NULL);
+    log->stats.writer = log->ring ? RAFT_LOG_URING : RAFT_LOG_THREAD;
+    if (wanted == RAFT_LOG_URING && !log->ring)
+        LOG_WARN("raft.log_no_uring", LOG_U64("stream", log->options.stream));
+}
+
 void raft_log_start(struct raft_log *log, struct mailbox *mailbox,
                     const struct raft_log_events *events)
 {
@@ -111,11 +122,15 @@ void raft_log_start(struct raft_log *log, struct mailbox *mailbox,
     log->report = raft__report_new(log, mailbox);
     log->started = true;
     log->threaded = mailbox != NULL;
+    choose_writer(log, mailbox);
     if (!log->threaded)
         return;
+    LOG_INFO("raft.log_started", LOG_U64("stream", log->options.stream),
+             LOG_STR("writer", log->ring ? "uring" : "thread"));
+    void *(*run)(void *) = log->ring ? raft__keep_thread : raft__write_thread;
     sigfillset(&all); /* signals belong to the loops */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&log->thread, NULL, raft__write_thread, log);
+    int rc = pthread_create(&log->thread, NULL, run, log);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     ASSERT(rc == 0);
 }
@@ -127,21 +142,29 @@ static void drain(struct raft_log *log)
         continue;
 }
 
+/* A thread that writes has written what was submitted when it stops. */
+static void stop_thread(struct raft_log *log)
+{
+    pthread_mutex_lock(&log->mu);
+    log->stopping = true;
+    pthread_cond_signal(&log->wake);
+    pthread_mutex_unlock(&log->mu);
+    pthread_join(log->thread, NULL);
+}
+
 void raft_log_close(struct raft_log *log)
 {
     if (!log)
         return;
     if (log->started) {
         (void)raft_log_submit(log);
-        if (log->threaded) {
-            pthread_mutex_lock(&log->mu);
-            log->stopping = true;
-            pthread_cond_signal(&log->wake);
-            pthread_mutex_unlock(&log->mu);
-            pthread_join(log->thread, NULL);
-        } else {
+        if (log->ring)
+            raft__ring_drain(log);
+        else if (!log->threaded)
             drain(log);
-        }
+        if (log->threaded)
+            stop_thread(log);
+        raft__ring_free(log);
     }
     /* The mark certifies the last write, so that damage to it will not pass for a torn tail. */
     if (log->failed == ST_OK && !log->taken_first && !log->queue_first) {
@@ -202,7 +225,7 @@ static void enqueue(struct raft_log *log, struct raft__batch *b)
     log->pending_bytes += b->payload_bytes;
     bool full = log->queue_bytes >= o->batch_bytes || log->queue_entries >= o->batch_entries;
     bool wake = log->sleep == RAFT__IDLE || (log->sleep == RAFT__GROUPING && full);
-    if (wake) {
+    if (wake && !log->ring) {
         log->stats.wakeups++;
         log->sleep = RAFT__AWAKE; /* one wake-up is enough */
         pthread_cond_signal(&log->wake);
@@ -273,6 +296,8 @@ uint64_t raft_log_submit(struct raft_log *log)
         return 0;
     uint64_t ticket = log->next_ticket++;
     close_open_batch(log, ticket);
+    if (log->ring)
+        raft__ring_kick(log);
     return ticket;
 }
 

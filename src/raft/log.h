@@ -23,6 +23,11 @@
 
 struct raft_log;
 
+/* Who writes. THREAD: a thread per log, woken for a batch when it sleeps. URING: the loop itself,
+ * through io_uring, with `inflight` writes under way; needs a real file system with direct I/O.
+ * AUTO: the one that measured better (docs/decisions/0001-log-writer.md) where it is possible. */
+enum raft_log_writer { RAFT_LOG_AUTO, RAFT_LOG_THREAD, RAFT_LOG_URING };
+
 struct raft_log_options {
     const char *dir; /* of this stream; made when missing */
     uint64_t cluster_id, store_id;
@@ -33,6 +38,8 @@ struct raft_log_options {
     uint64_t group_wait_us; /* let a batch wait this long for more; 0 = never */
     uint64_t sync_delay_us; /* measurement only: added to each sync */
     bool keep_all;          /* test setting: cut nothing */
+    enum raft_log_writer writer;
+    unsigned inflight; /* writes under way at a time, where the loop writes; 0 = 2 */
 };
 
 /* What recovery hands over, oldest first. Later records win over earlier ones: an entry replaces
@@ -59,9 +66,9 @@ struct raft_log_events {
     void (*on_stored)(void *arg, uint64_t ticket);
     void (*on_failed)(void *arg, status st); /* latched; once */
 };
-/* Starts the log thread; events arrive through MAILBOX on its loop, never from inside a call. An
- * event may stand for several tickets: the last of them. MAILBOX NULL: no thread; the owner calls
- * raft_log_step, and events come from inside it (simulation, tests). */
+/* Starts writing; events arrive on MAILBOX's loop, never from inside a call. An event may stand for
+ * several tickets: the last of them. MAILBOX NULL: no thread; the owner calls raft_log_step, and
+ * events come from inside it (simulation, tests). */
 void raft_log_start(struct raft_log *log, struct mailbox *mailbox,
                     const struct raft_log_events *events);
 /* Without a thread: one write of what was submitted, or one step of housekeeping. False when there
@@ -81,7 +88,7 @@ NODISCARD status raft_log_append(struct raft_log *log, uint64_t group,
                                  const struct raft_entry *entries, size_t count);
 NODISCARD status raft_log_hard_state(struct raft_log *log, uint64_t group,
                                      struct raft_hard_state hs);
-/* Closes the open batch and hands it to the log thread (or lets it wait group_wait_us). Returns the
+/* Closes the open batch and hands it to the writer (or lets it wait group_wait_us). Returns the
  * batch's ticket, 0 when there was nothing to write. Tickets ascend by one. */
 uint64_t raft_log_submit(struct raft_log *log);
 /* GROUP needs nothing up to INDEX any more. Segments that nobody needs are recycled, unless
@@ -92,9 +99,10 @@ void raft_log_oldest(const struct raft_log *log, uint64_t *group, uint64_t *held
 
 struct raft_log_stats {
     uint64_t batches, entries, bytes, syncs, writes, segments, segments_recycled;
-    uint64_t wakeups; /* of the log thread */
-    bool disk_full;   /* appends are refused at present */
-    status failed;    /* ST_OK or what was latched */
+    uint64_t wakeups; /* of the log's thread; where the loop writes it only prepares segments */
+    enum raft_log_writer writer; /* the one at work; never AUTO after raft_log_start */
+    bool disk_full;              /* appends are refused at present */
+    status failed;               /* ST_OK or what was latched */
     /* microseconds, but batch_entries in entries */
     struct histogram group_wait, queued_wait, write, sync, batch, batch_entries;
 };

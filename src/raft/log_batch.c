@@ -18,8 +18,8 @@
  * what an earlier life of a recycled file left behind is never valid. The payload's sum covers the
  * zeros behind it, so that every bit of a durable batch is checked.
  *
- * Small data is copied next to its record; large data stays in the entry's buffer and is written
- * from there.
+ * Small data is copied next to its record; large data stays in the entry's buffer until the batch
+ * gets its place.
  */
 #include "raft/log_internal.h"
 
@@ -257,22 +257,24 @@ void raft__batch_seal(struct raft__batch *b, uint64_t seed, struct raft__positio
                checksum64(bytes_make(p, HEADER_SUM_AT), place_seed(seed, at.offset)));
 }
 
-size_t raft__batch_iov(const struct raft__batch *b, struct iovec *iov)
+static uint8_t *put(uint8_t *dst, const void *src, size_t n)
 {
-    size_t count = 0, at = 0;
+    memcpy(dst, src, n);
+    return dst + n;
+}
+
+void raft__batch_copy(const struct raft__batch *b, uint8_t *dst)
+{
     uint64_t padding =
         raft__batch_disk_bytes(b->payload_bytes) - RAFT__HEADER_BYTES - b->payload_bytes;
+    size_t at = 0;
 
-    if (!iov)
-        return b->piece_count * 2 + 2;
     for (size_t i = 0; i < b->piece_count; i++) {
         const struct raft__piece *p = &b->pieces[i];
-        iov[count++] = (struct iovec){b->head.data + at, p->upto - at};
-        iov[count++] = (struct iovec){p->data->data, p->data->size};
+        dst = put(dst, b->head.data + at, p->upto - at);
+        dst = put(dst, p->data->data, p->data->size);
         at = p->upto;
     }
-    iov[count++] = (struct iovec){b->head.data + at, b->head.size - at};
-    if (padding)
-        iov[count++] = (struct iovec){(void *)(uintptr_t)zero_block, (size_t)padding};
-    return count;
+    dst = put(dst, b->head.data + at, b->head.size - at);
+    memset(dst, 0, (size_t)padding);
 }

@@ -7,12 +7,14 @@
  * batch is a header, records of 32 bytes with their data, and zeros up to the block's end. All
  * integers are little-endian.
  *
- * Fields are marked with who may touch them: [loop] the owner of the log, [log] the log thread (or
- * whoever steps a log without one), [mu] under log->mu, [const] fixed after open.
+ * Fields are marked with who may touch them: [loop] the owner of the log; [writer] the log thread,
+ * or the loop where the loop writes; [keeper] the log's thread in both cases; [mu] under log->mu;
+ * [const] fixed after open. Whoever steps a log without a thread is all of them.
  */
 #ifndef RAFT_LOG_INTERNAL_H
 #define RAFT_LOG_INTERNAL_H
 
+#include "base/uring.h"
 #include "raft/log.h"
 
 #include <pthread.h>
@@ -28,6 +30,9 @@
 #define RAFT__INLINE_BYTES 4096u   /* entry data up to this size is copied into the batch */
 #define RAFT__PENDING_BYTES_MIN (64u << 20) /* raft_log_admit refuses above this or 4 batches */
 #define RAFT__FULL_RETRY_US 1000000u
+#define RAFT__FILL_PAUSE_US 10000u  /* between steps of filling that nobody waits for */
+#define RAFT__ROUNDS_MAX 8u         /* writes under way at a time */
+#define RAFT__ROUND_KEEP (4u << 20) /* a larger buffer is not kept for the next round */
 
 /* ---- positions and batch headers (log_batch.c) ---- */
 
@@ -93,7 +98,7 @@ struct raft__note {
     uint64_t a, b; /* entries: first and last index; hard state: term, vote; cut: index */
 };
 
-struct raft__piece { /* a large block that is written in place, after `upto` bytes of head */
+struct raft__piece { /* a large block, behind `upto` bytes of head */
     size_t upto;
     struct buf *data; /* one reference */
 };
@@ -120,8 +125,8 @@ void raft__batch_cut(struct raft__batch *b, uint64_t group, uint64_t index);
 /* Computes the sums for this place and writes the header into the batch's head. */
 void raft__batch_seal(struct raft__batch *b, uint64_t seed, struct raft__position at,
                       uint64_t sequence, struct raft__position durable);
-/* Fills IOV with the batch's bytes; NULL counts only. Returns the number of pieces. */
-size_t raft__batch_iov(const struct raft__batch *b, struct iovec *iov);
+/* Copies the batch's bytes to DST, raft__batch_disk_bytes of them. */
+void raft__batch_copy(const struct raft__batch *b, uint8_t *dst);
 
 /* ---- groups and what each segment is needed for (log_gc.c) ---- */
 
@@ -169,13 +174,41 @@ struct raft__batch *raft__groups_checkpoint(const struct raft__groups *g);
 bool raft__segment_needed(const struct raft__groups *g, struct raft__segment *segment,
                           uint32_t *group_at);
 
+/* ---- a round: the batches of one write (log_place.c) ---- */
+
+struct raft__round {
+    struct uring_op op; /* first, where the ring writes it */
+    struct raft_log *log;
+    struct raft__batch *first, *last;
+    uint8_t *data; /* their bytes; aligned for direct writes */
+    size_t capacity;
+    uint64_t bytes, start, ticket, entries, batches;
+    uint64_t begin_us, write_us, sync_us;
+    /* Where the loop writes: */
+    bool done;
+    status result, injected; /* of the write; what a fault point wants it to be */
+    uint64_t release_us;     /* reported not before this time */
+};
+
 /* ---- the log ---- */
 
-struct raft__report; /* log_write.c: the mail that carries events to the loop */
+struct raft__report; /* log_report.c: the mail that carries events to the loop */
+struct raft__ring;   /* log_ring.c: the rounds under way where the loop writes */
 
 struct raft__making { /* a file being zero-filled, step by step */
     struct env_file *file;
     bool reserve; /* what it becomes */
+};
+
+/* What the first batch that waits needs before it can be placed. */
+enum raft__room_kind {
+    RAFT__ROOM_FITS,
+    RAFT__ROOM_NEXT, /* a next segment with this many bytes behind its header */
+    RAFT__ROOM_GROW, /* the newest segment, still empty, with this size */
+};
+struct raft__room {
+    enum raft__room_kind kind;
+    uint64_t bytes;
 };
 
 struct raft_log {
@@ -190,33 +223,45 @@ struct raft_log {
     status failed_seen;
     bool started, threaded;
     pthread_t thread;
+    struct raft__ring *ring; /* NULL unless the loop writes */
 
     pthread_mutex_t mu;
-    pthread_cond_t wake;
+    pthread_cond_t wake;                                    /* the log's thread */
     struct raft__batch *queue_first, *queue_last;           /* [mu] submitted, not yet taken */
     uint64_t queue_bytes, queue_entries;                    /* [mu] */
     uint64_t pending_bytes;                                 /* [mu] submitted, not yet durable */
-    enum { RAFT__AWAKE, RAFT__IDLE, RAFT__GROUPING } sleep; /* [mu] how the log thread waits */
+    enum { RAFT__AWAKE, RAFT__IDLE, RAFT__GROUPING } sleep; /* [mu] how the log's thread waits */
     bool stopping;                                          /* [mu] */
     bool full;                                              /* [mu] */
     status failed;                                          /* [mu] latched */
-    struct raft__groups groups;            /* [mu] to change or from the loop; [log] may read */
-    struct raft__segment *oldest, *newest; /* [mu] the same; newest is being written */
+    struct raft__groups groups;            /* [mu] to change; [writer] and [loop] may read */
+    struct raft__segment *oldest, *newest; /* [mu] to change; newest is being written */
     struct raft_log_stats stats;           /* [mu] */
 
-    /* [log] */
+    /* [mu] between a loop that writes and the keeper (log_keep.c) */
+    struct raft__room wanted;      /* by the loop, until it is there */
+    struct raft__segment *offered; /* the prepared segment; the loop takes it */
+    bool offer_taken;              /* and the keeper has not noticed yet */
+    bool keep_wanted;              /* a segment to close or to retire */
+    bool keep_blocked;             /* the keeper found no space for what is wanted */
+    pthread_cond_t kept;           /* `wanted` was met, or cannot be */
+
+    /* [writer] */
     struct raft__batch *taken_first, *taken_last; /* out of the queue, not yet written */
-    struct raft__segment *next;                   /* prepared: named, with header, empty */
+    uint64_t placed;                              /* where the next round goes in `newest` */
     uint64_t sequence;                            /* of the next batch */
     struct raft__position durable;
-    bool checkpoint_due; /* the next write is the first of its segment */
-    bool reserve;        /* the reserve file is there */
-    bool tidy;           /* nothing to prepare until a segment is used up */
+    bool checkpoint_due;      /* the next write is the first of its segment */
+    struct raft__round round; /* of whoever writes one at a time */
+
+    /* [keeper] */
+    struct raft__segment *next; /* prepared: named, with header, empty */
+    uint64_t next_number;       /* of the segment that is made next */
+    bool reserve;               /* the reserve file is there */
+    bool tidy;                  /* nothing to prepare until a segment is used up */
     uint64_t spares[RAFT__SPARES_MAX];
     size_t spare_count;
     struct raft__making making;
-    struct iovec *iov;
-    size_t iov_capacity;
 
     struct raft__report *report; /* shared with the mailbox */
 };
@@ -250,6 +295,10 @@ NODISCARD status raft__segment_prepare(struct raft_log *log, bool *more);
 /* Makes log->next at once, from the reserve if the disk is full, with ROOM bytes behind its
  * header. ST_DISK_FULL. */
 NODISCARD status raft__segment_force_next(struct raft_log *log, uint64_t room);
+/* Makes the file of S, in which nothing stands yet, SIZE bytes large. ST_DISK_FULL. */
+NODISCARD status raft__segment_grow(struct raft_log *log, struct raft__segment *s, uint64_t size);
+/* Opens the file of segment NUMBER as its writer: for aligned writes, and as its only owner. */
+NODISCARD status raft__segment_open(struct raft_log *log, uint64_t number, struct env_file **out);
 /* The file of segment NUMBER is needed no more: becomes a spare or goes. */
 NODISCARD status raft__segment_retire(struct raft_log *log, uint64_t number, uint64_t size);
 /* Zeros over [FROM, size) wherever something else stands there, durably. */
@@ -257,18 +306,83 @@ NODISCARD status raft__segment_wipe(struct env *env, struct env_file *file, uint
                                     uint64_t size);
 void raft__full_set(struct raft_log *log, bool full);
 
-/* ---- writing (log_write.c) ---- */
+/* ---- from batches to rounds and back (log_place.c) ---- */
+
+/* Moves what was submitted behind what was taken. */
+void raft__take_submitted(struct raft_log *log);
+/* Something was taken; what does its first batch need? */
+struct raft__room raft__room_wanted(const struct raft_log *log);
+/* Puts NEXT in place of the full segment, in which nothing is under way. */
+void raft__rotate(struct raft_log *log, struct raft__segment *next);
+/* The first taken batch fits: cuts off of the taken ones what fits too and writes their bytes, with
+ * the checkpoint that is due before them, into R. */
+void raft__round_build(struct raft_log *log, struct raft__round *r);
+/* R and everything before it is durable: notes, counters. False, and nothing done, if the log has
+ * failed meanwhile. */
+bool raft__round_note(struct raft_log *log, const struct raft__round *r);
+/* Frees the batches; keeps a buffer of usual size for the next round. */
+void raft__round_clear(struct raft__round *r);
+void raft__batches_free(struct raft__batch **first, struct raft__batch **last);
+/* Does nobody need the oldest segment any more? Takes the lock. */
+bool raft__oldest_retirable(struct raft_log *log);
+status raft__failed(struct raft_log *log); /* takes the lock */
+/* Latches ST. Any thread of the log; what was taken stays. */
+void raft__latch(struct raft_log *log, status st);
+
+/* ---- one write at a time (log_write.c) ---- */
 
 enum raft__work { RAFT__WORK_NONE, RAFT__WORK_DONE, RAFT__WORK_BLOCKED };
-/* Takes what was submitted; one vectored write and one sync of what fits the segment; reports. */
+/* Takes what was submitted; one write and one sync of what fits the segment; reports. */
 enum raft__work raft__write_step(struct raft_log *log);
 /* A batch without records that says how far the log is durable. */
 NODISCARD status raft__write_mark(struct raft_log *log);
 void *raft__write_thread(void *arg);
-void raft__write_latch(struct raft_log *log, status st);
+/* Retires segments at the old end that nobody needs. */
+NODISCARD status raft__retire_unneeded(struct raft_log *log);
+/* Under mu. False on timeout. */
+bool raft__wait_us(struct raft_log *log, pthread_cond_t *cond, uint64_t us);
+
+/* ---- the loop writes, several at a time (log_ring.c) ---- */
+
+/* How a round gets to the disk. `write` ends in raft__ring_done, never from inside; `wait` blocks
+ * until one has. Tests put a disk of their own here. */
+struct raft__ring_io {
+    void *arg;
+    void (*write)(void *arg, struct raft__round *r);
+    void (*wait)(void *arg);
+};
+/* NULL where it is not possible. LOOP may be NULL with an IO of a test: no timers then. */
+struct raft__ring *raft__ring_new(struct raft_log *log, struct loop *loop,
+                                  const struct raft__ring_io *io);
+/* Writes what waits and can be written; no event arrives from now on. */
+void raft__ring_drain(struct raft_log *log);
+void raft__ring_free(struct raft_log *log); /* waits for what is under way */
+/* Begins rounds for what was submitted, as many as may be under way. */
+void raft__ring_kick(struct raft_log *log);
+void raft__ring_done(struct raft__round *r, status st);
+/* As raft_log_start, but with this IO and without a thread. */
+void raft__ring_start(struct raft_log *log, const struct raft__ring_io *io,
+                      const struct raft_log_events *events);
+
+/* ---- segments for a loop that writes (log_keep.c) ---- */
+
+void *raft__keep_thread(void *arg);
+/* One step of what there is to do. */
+enum raft__work raft__keep_step(struct raft_log *log);
+/* Loop: WANTED is met by a later raft__ring_kick. */
+void raft__keep_want(struct raft_log *log, struct raft__room wanted);
+/* Loop: a segment was rotated away or may have become unneeded. */
+void raft__keep_wake(struct raft_log *log);
+
+/* ---- events (log_report.c) ---- */
 
 struct raft__report *raft__report_new(struct raft_log *log, struct mailbox *mailbox);
 void raft__report_close(struct raft__report *r);
+/* To be told on the loop: stored up to TICKET (0: nothing new), failed with FAILED (ST_OK: not).
+ * A loop that writes is kicked too. Any thread of the log. */
+void raft__report_send(struct raft__report *r, uint64_t ticket, status failed);
+/* Loop, not from inside a call of the owner: the same, at once. */
+void raft__report_now(struct raft__report *r, uint64_t ticket);
 
 /* ---- reading (log_recover.c) ---- */
 

@@ -12,6 +12,9 @@
  * A segment's last batch may end anywhere; the walk goes on in the next segment if that begins with
  * a checkpoint that has the next sequence number and says that the log was durable exactly up to P.
  *
+ * Before all that the scan waits until the writes of a process that was killed have ended: requests
+ * of io_uring outlive their process, but not the lock on the file that they hold open.
+ *
  * The repair. (1) Segments behind the end become spares: a new life gives them a new generation,
  * which makes every batch in them invalid. (2) The rest of the last segment is overwritten with
  * zeros and synced: otherwise a stale batch could follow a new one that happens to end right before
@@ -386,6 +389,26 @@ void raft__scan_fini(struct raft__scan *scan)
 
 /* ---- recovery ---- */
 
+/* Writes of a process that was killed may still be under way in the kernel: what is read before
+ * they have ended would not be what stands there later. */
+static status wait_for_writers(struct raft_log *log)
+{
+    struct env *env = log->env;
+    struct numbers n = {0};
+    status st = env->ops->list(env, log->options.dir, numbers_add, &n);
+
+    for (size_t i = 0; st == ST_OK && i < n.count; i++) {
+        char path[RAFT__PATH_BYTES];
+        struct env_file *file;
+        raft__segment_path(path, log->options.dir, n.items[i]);
+        st = env->ops->open(env, path, ENV_READ | ENV_OWNED, &file);
+        if (st == ST_OK)
+            env->ops->close(env, file);
+    }
+    free(n.items);
+    return st;
+}
+
 struct recovery {
     struct raft_log *log;
     const struct raft_log_recovery *to;
@@ -506,7 +529,10 @@ static status repair(struct raft_log *log, const struct raft__scan *scan)
     }
     ST_TRY(raft__segment_wipe(env, s->file, s->end, s->size));
     uint64_t from = scan->marked.segment == s->number ? scan->marked.offset : RAFT__BLOCK;
-    return rewrite(log, from, s->end);
+    ST_TRY(rewrite(log, from, s->end));
+    env->ops->close(env, s->file);
+    s->file = NULL;
+    return raft__segment_open(log, s->number, &s->file);
 }
 
 static status first_segment(struct raft_log *log)
@@ -545,9 +571,11 @@ static status settle(struct raft_log *log, const struct raft__scan *scan)
     } else {
         if (!log->newest)
             segment_add(log, &scan->segments[0]); /* it has no valid batch yet */
+        log->next_number = log->newest->number + 1;
         ST_TRY(repair(log, scan));
     }
     log->sequence = scan->sequence;
+    log->placed = log->newest->end;
     log->durable = (struct raft__position){log->newest->number, log->newest->end};
     log->checkpoint_due = log->newest->end == RAFT__BLOCK;
     return raft__write_mark(log);
@@ -563,6 +591,7 @@ status raft__recover(struct raft_log *log, const struct raft_log_recovery *recov
     if (fault_point("log.recover"))
         return err_set(err, ST_IO, "%s: injected failure of recovery", log->options.dir);
     ST_TRY(make_dir(log->env, log->options.dir));
+    ST_TRY(wait_for_writers(log));
     status st = raft__scan_run(log->env, log->options.dir, &log->options, &events, &scan, err);
     if (st == ST_OK) {
         st = settle(log, &scan);

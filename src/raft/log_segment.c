@@ -12,18 +12,19 @@
  *   32  u64 number    40  u64 generation                 zeros              504  u64 sum
  *
  * The way of a file: zero-filled (or taken from the spares) -> header written and synced -> renamed
- * to its number -> directory synced. So a name that a power cut preserved always has its header,
- * and a header that does not fit its name is damage. The generation counts the lives of a file; it
- * is part of every checksum's seed.
+ * to its number -> directory synced -> opened anew as its writer (direct, locked). So a name that a
+ * power cut preserved always has its header, and a header that does not fit its name is damage. The
+ * generation counts the lives of a file; it is part of every checksum's seed.
  *
- * S1  log->next, if set, is segment newest + 1, holds no valid batch and has its header durable.
+ * S1  log->next, if set, is segment next_number - 1, holds no valid batch and its header is
+ *     durable.
  * S2  At most one file is being filled, in steps of RAFT__FILL_STEP, so that a batch that comes in
  *     between waits for one step and not for a whole segment.
  * S3  log->full is set as soon as a next segment or the reserve cannot be made, while the segment
  *     being written still has room: what was accepted has a place, and the cut records that free
  *     old segments have one too. It is cleared when both are there again.
  *
- * Threads: the log thread; at open and close the owner's.
+ * Threads: the keeper, which is the log's thread; at open and close the owner.
  */
 #include "raft/log_internal.h"
 
@@ -186,9 +187,15 @@ static status next_generation(struct raft_log *log, struct env_file *file, uint6
     return ST_OK;
 }
 
-/* Gives FILE, which stands at PATH, the header of segment NUMBER and its name. Owns FILE. */
-static status segment_finish(struct raft_log *log, struct env_file *file, const char *path,
-                             uint64_t number, struct raft__segment **out)
+status raft__segment_open(struct raft_log *log, uint64_t number, struct env_file **out)
+{
+    char path[RAFT__PATH_BYTES];
+    raft__segment_path(path, log->options.dir, number);
+    return log->env->ops->open(log->env, path, ENV_READ | ENV_WRITE | ENV_DIRECT | ENV_OWNED, out);
+}
+
+/* Gives FILE, which stands at PATH, the header and the name of the next segment. Owns FILE. */
+static status segment_finish(struct raft_log *log, struct env_file *file, const char *path)
 {
     struct env *env = log->env;
     uint8_t block[RAFT__BLOCK];
@@ -198,8 +205,9 @@ static status segment_finish(struct raft_log *log, struct env_file *file, const 
         .store_id = log->options.store_id,
         .stream = log->options.stream,
         .format = RAFT__FORMAT,
-        .number = number,
+        .number = log->next_number,
     };
+    struct env_file *writers = NULL;
     uint64_t size;
     status st;
 
@@ -209,12 +217,13 @@ static status segment_finish(struct raft_log *log, struct env_file *file, const 
     const struct iovec iov = {block, sizeof block};
     ST_GOTO(out, env->ops->pwritev(env, file, &iov, 1, 0));
     ST_GOTO(out, env->ops->datasync(env, file));
-    raft__segment_path(name, log->options.dir, number);
+    raft__segment_path(name, log->options.dir, id.number);
     ST_GOTO(out, env->ops->rename(env, path, name));
     ST_GOTO(out, env->ops->sync_dir(env, log->options.dir));
-    *out = raft__segment_new(number, id.generation, raft__segment_seed(&id), size);
-    (*out)->file = file;
-    return ST_OK;
+    ST_GOTO(out, raft__segment_open(log, id.number, &writers));
+    log->next = raft__segment_new(id.number, id.generation, raft__segment_seed(&id), size);
+    log->next->file = writers;
+    log->next_number++;
 out:
     env->ops->close(env, file);
     return st;
@@ -268,16 +277,11 @@ out:
     return st;
 }
 
-static uint64_t next_number(const struct raft_log *log)
-{
-    return log->newest ? log->newest->number + 1 : 1;
-}
-
 static status next_from_path(struct raft_log *log, const char *path)
 {
     struct env_file *file;
     ST_TRY(log->env->ops->open(log->env, path, ENV_READ | ENV_WRITE, &file));
-    return segment_finish(log, file, path, next_number(log), &log->next);
+    return segment_finish(log, file, path);
 }
 
 static status next_from_spare(struct raft_log *log)
@@ -294,7 +298,7 @@ static status next_from_making(struct raft_log *log)
     struct env_file *file = log->making.file;
     log->making.file = NULL;
     making_path(log, path);
-    return segment_finish(log, file, path, next_number(log), &log->next);
+    return segment_finish(log, file, path);
 }
 
 static status reserve_from_making(struct raft_log *log)
@@ -367,18 +371,24 @@ static status next_obtain(struct raft_log *log)
 
 status raft__segment_force_next(struct raft_log *log, uint64_t room)
 {
-    struct env *env = log->env;
     uint64_t size = RAFT__BLOCK + room;
 
     if (fault_point("log.rotate"))
         return ST_IO;
     if (!log->next)
         ST_TRY(next_obtain(log));
-    if (log->next->size < size) {
-        MARK("raft.log.oversized_batch");
-        ST_TRY(env->ops->zero_fill(env, log->next->file, size));
-        log->next->size = size;
-    }
+    if (log->next->size < size)
+        ST_TRY(raft__segment_grow(log, log->next, size));
+    return ST_OK;
+}
+
+status raft__segment_grow(struct raft_log *log, struct raft__segment *s, uint64_t size)
+{
+    MARK("raft.log.oversized_batch");
+    ST_TRY(log->env->ops->zero_fill(log->env, s->file, size));
+    pthread_mutex_lock(&log->mu); /* a loop that writes may be looking at it */
+    s->size = size;
+    pthread_mutex_unlock(&log->mu);
     return ST_OK;
 }
 

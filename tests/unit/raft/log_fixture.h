@@ -1,5 +1,6 @@
 /*
- * A log on a simulated disk, stepped by hand, and a model of what it must give back.
+ * A log on a simulated disk, stepped by hand, and a model of what it must give back. With `overlap`
+ * the log has the ring's writer on a disk that holds every write until the test lets it end.
  *
  * `sent` is what was appended, `stored` what was reported stored, `got` what the last open handed
  * over. Entries of the model are (term, tag); the tag is the data's first eight bytes.
@@ -34,7 +35,16 @@ struct model {
     struct model_group groups[GROUPS];
 };
 
+/* Writes that the log has begun and that have not ended. */
+struct held {
+    struct raft__round *rounds[RAFT__ROUNDS_MAX];
+    size_t count;
+    uint64_t random; /* which one ends next, where the test does not say */
+};
+
 struct fixture {
+    bool overlap;
+    struct held held;
     struct env *env;     /* the simulated disk */
     struct env *log_env; /* what the log is given: env, or something in front of it */
     struct raft_log_options options;
@@ -125,12 +135,79 @@ static inline status fixture_try_open(struct fixture *f)
     return raft_log_open(f->log_env, &f->options, &recovery, &f->log, &f->err);
 }
 
+static inline void held_begin(void *arg, struct raft__round *r)
+{
+    struct fixture *f = arg;
+    assert_true(f->held.count < RAFT__ROUNDS_MAX);
+    f->held.rounds[f->held.count++] = r;
+}
+
+static inline struct raft__round *held_take(struct fixture *f, size_t at)
+{
+    struct raft__round *r = f->held.rounds[at];
+    assert_true(at < f->held.count);
+    f->held.count--;
+    for (size_t i = at; i < f->held.count; i++)
+        f->held.rounds[i] = f->held.rounds[i + 1];
+    return r;
+}
+
+/* The first SIZE bytes of held write AT reach the disk, not durably. */
+static inline status held_write(struct fixture *f, struct env *env, size_t at, uint64_t size)
+{
+    struct raft__round *r = f->held.rounds[at];
+    const struct iovec iov = {r->data, (size_t)(size < r->bytes ? size : r->bytes)};
+    assert_true(at < f->held.count);
+    return env->ops->pwritev(env, f->log->newest->file, &iov, 1, r->start);
+}
+
+/* Held write AT ends, durable or failed as the disk says. */
+static inline void held_end(struct fixture *f, size_t at)
+{
+    status st = held_write(f, f->log_env, at, UINT64_MAX);
+    if (st == ST_OK)
+        st = f->log_env->ops->datasync(f->log_env, f->log->newest->file);
+    raft__ring_done(held_take(f, at), st);
+}
+
+static inline uint64_t held_draw(struct fixture *f, uint64_t below)
+{
+    f->held.random = f->held.random * 6364136223846793005u + 1442695040888963407u;
+    return (f->held.random >> 33) % below;
+}
+
+static inline void held_wait(void *arg)
+{
+    struct fixture *f = arg;
+    held_end(f, (size_t)held_draw(f, f->held.count));
+}
+
 static inline void fixture_start(struct fixture *f)
 {
     const struct raft_log_events events = {
         .arg = f, .on_stored = fixture_stored, .on_failed = fixture_failed};
+    const struct raft__ring_io io = {f, held_begin, held_wait};
     f->stored_ticket = 0;
-    raft_log_start(f->log, NULL, &events);
+    f->held.count = 0;
+    if (f->overlap)
+        raft__ring_start(f->log, &io, &events);
+    else
+        raft_log_start(f->log, NULL, &events);
+}
+
+/* One write ends, or one step of housekeeping. False when there is nothing to do. */
+static inline bool fixture_step(struct fixture *f)
+{
+    if (f->held.count > 0 && held_draw(f, 4) != 0) {
+        held_wait(f);
+        return true;
+    }
+    if (raft_log_step(f->log))
+        return true;
+    if (f->held.count == 0)
+        return false;
+    held_wait(f);
+    return true;
 }
 
 static inline void fixture_open(struct fixture *f)
@@ -186,7 +263,7 @@ static inline void fixture_hard_state(struct fixture *f, uint64_t group, uint64_
 
 static inline void fixture_run(struct fixture *f)
 {
-    while (raft_log_step(f->log))
+    while (fixture_step(f))
         continue;
 }
 
@@ -206,8 +283,22 @@ static inline void fixture_store_entries(struct fixture *f, uint64_t group, uint
     fixture_store(f);
 }
 
+/* What a crash leaves of the writes under way: nothing, or all of it, durable or not. */
+static inline void held_crash(struct fixture *f)
+{
+    while (f->held.count > 0) {
+        uint64_t fate = held_draw(f, 4);
+        if (fate > 0)
+            (void)held_write(f, f->env, 0, UINT64_MAX);
+        if (fate > 2)
+            (void)f->env->ops->datasync(f->env, f->log->newest->file);
+        (void)held_take(f, 0);
+    }
+}
+
 static inline void fixture_crash(struct fixture *f)
 {
+    held_crash(f);
     env_sim_kill(f->env);
     raft__log_abandon(f->log);
     f->log = NULL;

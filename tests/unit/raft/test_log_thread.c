@@ -1,11 +1,15 @@
 /*
- * raft/log_write.c with its thread, a real loop and real files: events arrive in order on the loop,
- * group wait and batching do what they say, closing at any moment is clean.
+ * Both writers, log_write.c with its thread and log_ring.c with io_uring, on a real loop and real
+ * files: events arrive in order on the loop, group wait and batching do what they say, faults are
+ * told once, closing at any moment is clean. Every test runs once per writer.
  */
 #include "raft/log.h"
 
+#include "base/fault.h"
+#include "base/log.h"
 #include "base/mailbox.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,13 +29,21 @@ struct owner { /* everything here belongs to the loop's thread while the loop ru
     struct loop_turn *turn;
     uint64_t next_index, rounds_left, stored, last_ticket, events;
     uint64_t recovered;
+    uint64_t failures; /* on_failed calls; the first stops the loop */
+    status failed;
     bool wait_each; /* one batch at a time, the next one after its event */
+    bool may_fail, cuts;
 };
+
+/* The writer under test; run by both. */
+static enum raft_log_writer writer;
 
 static status on_entry(void *arg, uint64_t group, const struct raft_entry *e)
 {
     struct owner *o = arg;
     (void)group;
+    if (o->cuts && o->recovered == 0)
+        o->recovered = e->index - 1;
     assert_int_equal(e->index, o->recovered + 1);
     o->recovered++;
     return ST_OK;
@@ -45,13 +57,17 @@ static void append_some(struct owner *o, size_t count)
                                .kind = RAFT_ENTRY_COMMAND,
                                .data = buf_new(o->next_index % 50 == 0 ? 20000 : 200)};
         memset(e.data->data, 7, e.data->size);
-        assert_int_equal(raft_log_append(o->log, 1, &e, 1), ST_OK);
+        status st = raft_log_append(o->log, 1, &e, 1);
         buf_unref(e.data);
+        assert_true(st == ST_OK || (st == ST_IO && o->may_fail));
     }
 }
 
+/* The loop rests meanwhile; a loop that writes would notice nothing. */
 static void wait_for_a_write(struct owner *o)
 {
+    if (writer == RAFT_LOG_URING)
+        return;
     static struct raft_log_stats stats;
     do {
         sched_yield();
@@ -63,7 +79,7 @@ static void one_round(struct owner *o)
 {
     append_some(o, 1 + o->rounds_left % 5);
     uint64_t ticket = raft_log_submit(o->log);
-    assert_int_equal(ticket, o->last_ticket + 1);
+    assert_true(ticket == o->last_ticket + 1 || (ticket == 0 && o->may_fail));
     o->last_ticket = ticket;
     o->rounds_left--;
 }
@@ -71,7 +87,7 @@ static void one_round(struct owner *o)
 static void on_turn(void *arg)
 {
     struct owner *o = arg;
-    if (o->rounds_left == 0 || (o->wait_each && o->stored < o->last_ticket))
+    if (o->rounds_left == 0 || o->failures || (o->wait_each && o->stored < o->last_ticket))
         return;
     one_round(o);
     if (!o->wait_each && o->rounds_left > 0)
@@ -91,8 +107,12 @@ static void on_stored(void *arg, uint64_t ticket)
 
 static void on_failed(void *arg, status st)
 {
-    (void)arg;
-    fail_msg("log failed: %s", status_name(st));
+    struct owner *o = arg;
+    if (!o->may_fail)
+        fail_msg("log failed: %s", status_name(st));
+    o->failed = st;
+    o->failures++;
+    loop_stop(o->loop);
 }
 
 static void owner_open(struct owner *o)
@@ -110,6 +130,9 @@ static void owner_open(struct owner *o)
     o->mailbox = mailbox_new(o->loop);
     o->turn = loop_turn_new(o->loop, on_turn, o);
     raft_log_start(o->log, o->mailbox, &events);
+    static struct raft_log_stats stats;
+    raft_log_stats(o->log, &stats);
+    assert_int_equal(stats.writer, writer);
 }
 
 static void owner_init(struct owner *o)
@@ -124,6 +147,7 @@ static void owner_init(struct owner *o)
         .segment_bytes = 256 * 1024,
         .batch_bytes = 64 * 1024,
         .batch_entries = 512,
+        .writer = writer,
     };
 }
 
@@ -133,6 +157,10 @@ static void owner_close(struct owner *o)
     loop_turn_free(o->turn);
     mailbox_free(o->mailbox);
     loop_free(o->loop);
+    o->log = NULL;
+    o->turn = NULL;
+    o->mailbox = NULL;
+    o->loop = NULL;
     o->stored = o->last_ticket = 0;
 }
 
@@ -229,13 +257,156 @@ static void close_writes_what_is_pending_and_no_event_follows(void **state)
     }
 }
 
-int main(void)
+/* A loop that writes needs its thread for segments alone. */
+static void uring_wakes_no_thread_per_batch(void **state)
+{
+    struct owner o;
+    struct raft_log_stats stats;
+    (void)state;
+    if (writer != RAFT_LOG_URING)
+        skip();
+    owner_init(&o);
+    o.options.segment_bytes = 64u << 20;
+    o.wait_each = true;
+    owner_open(&o);
+    o.rounds_left = 300;
+    loop_again(o.loop);
+    loop_run(o.loop);
+    raft_log_stats(o.log, &stats);
+    assert_int_equal(stats.writes, stats.syncs);
+    assert_true(stats.writes >= 300);
+    assert_true(stats.wakeups <= 2);
+    owner_fini(&o);
+}
+
+/* A large batch first of all, then batches over many segments, none of which fits two. */
+static void batches_of_every_size_find_their_place(void **state)
+{
+    struct owner o;
+    (void)state;
+    owner_init(&o);
+    o.cuts = true;
+    o.options.segment_bytes = 16 * 1024;
+    owner_open(&o);
+    for (unsigned i = 0; i < 300; i++) {
+        append_some(&o, 1 + i * i % 40);
+        raft_log_cut(o.log, 1, o.next_index > 200 ? o.next_index - 200 : 0);
+        o.last_ticket = raft_log_submit(o.log);
+        if (i % 17 == 0) {
+            loop_again(o.loop);
+            loop_run(o.loop); /* until the last ticket is stored */
+        }
+    }
+    uint64_t last = o.next_index - 1;
+    owner_close(&o);
+    owner_open(&o);
+    assert_int_equal(o.recovered, last);
+    owner_fini(&o);
+}
+
+static void every_fault_is_told_once_and_nothing_stored_is_lost(void **state)
+{
+    static const char *const sites[] = {"log.write", "log.sync", "log.synced", "log.rotate"};
+    (void)state;
+    for (size_t s = 0; s < sizeof sites / sizeof sites[0]; s++) {
+        for (unsigned nth = 1; nth <= 5; nth += 2) {
+            struct owner o;
+            owner_init(&o);
+            owner_open(&o);
+            o.may_fail = true;
+            o.rounds_left = 100000;
+            fault_arm(sites[s], "error", nth);
+            loop_again(o.loop);
+            loop_run(o.loop);
+            assert_true(fault_fired());
+            fault_disarm();
+            assert_int_equal(o.failures, 1);
+            assert_int_equal(o.failed, ST_IO);
+            assert_int_equal(raft_log_admit(o.log, 1), ST_IO);
+            owner_close(&o);
+            assert_int_equal(o.failures, 1);
+            owner_fini(&o);
+        }
+    }
+}
+
+/* The thread of the loop is gone when the log closes, as when a node stops. */
+static void *run_loop(void *arg)
+{
+    struct owner *o = arg;
+    loop_again(o->loop);
+    loop_run(o->loop);
+    return NULL;
+}
+
+static void stop_early(void *arg)
+{
+    struct owner *o = arg;
+    if (o->events == 3)
+        loop_stop(o->loop);
+}
+
+static void log_closes_after_the_thread_of_its_loop_has_ended(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        struct owner o;
+        pthread_t thread;
+        owner_init(&o);
+        o.wait_each = i % 2;
+        owner_open(&o);
+        o.rounds_left = 100000;
+        struct loop_turn *stopper = loop_turn_new(o.loop, stop_early, &o);
+        assert_int_equal(pthread_create(&thread, NULL, run_loop, &o), 0);
+        pthread_join(thread, NULL);
+        loop_turn_free(stopper);
+        owner_close(&o);
+        owner_open(&o);
+        assert_int_equal(o.recovered, o.next_index - 1);
+        owner_fini(&o);
+    }
+}
+
+static int run(enum raft_log_writer which, const char *name)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_come_in_order_and_everything_is_there),
         cmocka_unit_test(waiting_batches_are_merged_while_a_sync_runs),
         cmocka_unit_test(group_wait_lets_a_batch_wait_and_a_full_one_go),
         cmocka_unit_test(close_writes_what_is_pending_and_no_event_follows),
+        cmocka_unit_test(uring_wakes_no_thread_per_batch),
+        cmocka_unit_test(batches_of_every_size_find_their_place),
+        cmocka_unit_test(every_fault_is_told_once_and_nothing_stored_is_lost),
+        cmocka_unit_test(log_closes_after_the_thread_of_its_loop_has_ended),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    writer = which;
+    return _cmocka_run_group_tests(name, tests, sizeof tests / sizeof tests[0], NULL, NULL);
+}
+
+/* Does this kernel let us use io_uring, and this file system write directly? */
+static bool uring_is_possible(void)
+{
+    struct raft_log_stats stats;
+    struct owner o;
+    writer = RAFT_LOG_URING;
+    owner_init(&o);
+    o.loop = loop_new();
+    o.mailbox = mailbox_new(o.loop);
+    const struct raft_log_recovery recovery = {.arg = &o};
+    const struct raft_log_events events = {&o, on_stored, on_failed};
+    if (raft_log_open(env_os(), &o.options, &recovery, &o.log, NULL) != ST_OK)
+        abort();
+    raft_log_start(o.log, o.mailbox, &events);
+    raft_log_stats(o.log, &stats);
+    owner_fini(&o);
+    return stats.writer == RAFT_LOG_URING;
+}
+
+int main(void)
+{
+    int failed = run(RAFT_LOG_THREAD, "thread");
+    if (uring_is_possible())
+        return run(RAFT_LOG_URING, "uring") + failed;
+    print_message("io_uring is not possible here: its half was not run\n");
+    return failed;
 }
