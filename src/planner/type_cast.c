@@ -224,15 +224,3 @@ status pl_value_to_datum(const struct pl_value *v, enum kv_type t, const char *c
     err_hint(err, "You will need to rewrite or cast the expression.");
     return ST_INVALID;
 }
-
-struct pl_value pl_value_of_datum(enum kv_type t, const struct kv_datum *d)
-{
-    struct pl_value v = {.oid = pl_type_of(t), .null = d->null};
-    if (d->null)
-        return v;
-    if (t == KV_TEXT || t == KV_BYTEA)
-        v.b = d->b;
-    else
-        v.i = d->i;
-    return v;
-}

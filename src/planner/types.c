@@ -366,39 +366,6 @@ int64_t pl__char_from_text(bytes t)
     return t.size == 0 ? 0 : t.data[0];
 }
 
-status pl_utf8_check(bytes text, struct err *err)
-{
-    const uint8_t *p = text.data, *end = p + text.size;
-    while (p < end) {
-        uint8_t c = *p;
-        unsigned n = c == 0     ? 0
-                     : c < 0x80 ? 1
-                     : c < 0xc2 ? 0
-                     : c < 0xe0 ? 2
-                     : c < 0xf0 ? 3
-                     : c < 0xf5 ? 4
-                                : 0;
-        bool good = n > 0 && (size_t)(end - p) >= n;
-        for (unsigned i = 1; good && i < n; i++)
-            good = (p[i] & 0xc0) == 0x80;
-        if (good && n == 3)
-            good = (c != 0xe0 || p[1] >= 0xa0) && (c != 0xed || p[1] < 0xa0);
-        else if (good && n == 4)
-            good = (c != 0xf0 || p[1] >= 0x90) && (c != 0xf4 || p[1] < 0x90);
-        if (!good) {
-            char hex[32] = "";
-            unsigned want = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-            for (unsigned i = 0, at = 0; i < want && p + i < end; i++)
-                at +=
-                    (unsigned)snprintf(hex + at, sizeof(hex) - at, "%s0x%02x", i ? " " : "", p[i]);
-            return err_set_state(err, ST_INVALID, "22021",
-                                 "invalid byte sequence for encoding \"UTF8\": %s", hex);
-        }
-        p += n;
-    }
-    return ST_OK;
-}
-
 /* -- text -------------------------------------------------------------------------------------- */
 
 status pl_value_from_text(uint32_t oid, bytes text, const struct pl_style *style, int64_t now,

@@ -89,12 +89,9 @@ void pl_value_to_binary(const struct pl_value *v, struct obuf *out);
 NODISCARD status pl_value_convert(const struct pl_value *v, uint32_t oid, int32_t typmod,
                                   bool explicit_cast, const struct pl_style *style, int64_t now,
                                   struct arena *a, struct pl_value *out, struct err *err);
-/* Valid UTF-8 without NUL, else 22021: for sessions whose encoding is not SQL_ASCII. */
-NODISCARD status pl_utf8_check(bytes text, struct err *err);
 /* As the type of a stored column: range checks 22003; 42804 where no assignment cast exists. */
 NODISCARD status pl_value_to_datum(const struct pl_value *v, enum kv_type t, const char *column,
                                    struct kv_datum *out, struct err *err);
-struct pl_value pl_value_of_datum(enum kv_type t, const struct kv_datum *d);
 /* The hot path of results: appends length and bytes of one DataRow field (length -1 for NULL). */
 void pl_datum_to_field(enum kv_type t, const struct kv_datum *d, bool binary,
                        const struct pl_style *style, struct obuf *out);
