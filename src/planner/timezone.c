@@ -390,6 +390,11 @@ static const struct pl_zone *publish(struct pl_zone *z)
     return z;
 }
 
+const struct pl_zone *pl_zone_utc(void)
+{
+    return &utc_zone;
+}
+
 const struct pl_zone *pl_zone_fixed(int32_t seconds_east)
 {
     char iso[16], name[64];

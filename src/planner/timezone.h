@@ -16,6 +16,7 @@ struct pl_zone;
 const struct pl_zone *pl_zone_find(bytes name);
 /* The zone SECONDS east of Greenwich, named as PostgreSQL shows it: "<+05:30>-05:30". */
 const struct pl_zone *pl_zone_fixed(int32_t seconds_east);
+const struct pl_zone *pl_zone_utc(void);
 const char *pl_zone_name(const struct pl_zone *z); /* as SHOW TimeZone says it */
 
 struct pl_zone_offset {
