@@ -182,9 +182,31 @@ static const char *current(const struct fe_settings *s, unsigned i)
 
 #define OUT_SIZE 1024u
 
+/* "|a|b|" as "Available values: a, b." */
+static void hint_choices(const char *choices, struct err *err)
+{
+    char list[200];
+    size_t n = 0;
+    for (const char *p = choices; p[1] != '\0'; p = strchr(p + 1, '|')) {
+        size_t word = strcspn(p + 1, "|");
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%.*s", n > 0 ? ", " : "", (int)word,
+                              p + 1);
+        ASSERT(n < sizeof list);
+    }
+    err_hint(err, "Available values: %s.", list);
+}
+
 static status bad_value(const struct setting *g, const char *value, struct err *err)
 {
-    return err_set(err, ST_INVALID, "invalid value for parameter \"%s\": \"%s\"", g->name, value);
+    if (g->kind == KIND_BOOL)
+        return err_set(err, ST_INVALID, "parameter \"%s\" requires a Boolean value", g->name);
+    err_set(err, ST_INVALID, "invalid value for parameter \"%s\": \"%s\"", g->name, value);
+    if (g->kind == KIND_ENUM)
+        hint_choices(g->choices, err);
+    if (g->kind == KIND_TIME && strspn(value, "0123456789 ") > 0)
+        err_hint(err, "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", "
+                      "and \"d\".");
+    return ST_INVALID;
 }
 
 static NODISCARD bool check_bool(const char *value, char *out)
@@ -412,6 +434,9 @@ static NODISCARD status check(const struct fe_settings *s, unsigned i, const cha
     if (good && strcmp(g->name, "standard_conforming_strings") == 0 && strcmp(out, "on") != 0)
         return err_set_state(err, ST_UNSUPPORTED, "22023",
                              "parameter \"standard_conforming_strings\" can only be on");
+    if (good && strcmp(g->name, "role") == 0 && strcmp(out, "none") != 0 &&
+        strcmp(out, fe_settings_get(s, "session_authorization")) != 0)
+        return err_set_state(err, ST_INVALID, "22023", "role \"%s\" does not exist", out);
     if (!good && err != NULL && err->code != ST_OK)
         return err->code;
     return good ? ST_OK : bad_value(g, value, err);
@@ -440,6 +465,9 @@ static void apply(struct fe_settings *s)
                           : strncmp(style, "SQL", 3) == 0    ? PL_DATE_SQL
                           : strncmp(style, "German", 6) == 0 ? PL_DATE_GERMAN
                                                              : PL_DATE_ISO;
+    s->style.date_order = strstr(style, "DMY") != NULL   ? PL_DATE_DMY
+                          : strstr(style, "YMD") != NULL ? PL_DATE_YMD
+                                                         : PL_DATE_MDY;
     s->style.bytea_escape = is(s, "bytea_output", "escape");
     s->statement_timeout_us = time_us(s, "statement_timeout");
     s->idle_in_txn_timeout_us = time_us(s, "idle_in_transaction_session_timeout");

@@ -40,7 +40,7 @@ static const struct {
 };
 
 struct parts {
-    bool has_date, has_time, has_zone, has_month_name, bc, dmy, julian_day;
+    bool has_date, has_time, has_zone, has_month_name, bc, dmy, ymd, julian_day;
     int64_t year;
     int month, day;
     int64_t time_us;
@@ -168,14 +168,12 @@ static enum outcome read_date(struct reading *r, int64_t first, int n)
         }
     }
     t->has_date = true;
-    bool year_first = count[0] > 2;
+    bool year_first = count[0] > 2 || (t->ymd && !named && count[0] == 2 && count[2] <= 2);
     if (year_first) {
-        t->year = part[0];
+        t->year = full_year(part[0], count[0]);
         t->month = (int)part[1];
         t->day = (int)part[2];
-        if (part[1] > 12 || part[2] > 31)
-            return BAD_FIELD;
-        return GOOD;
+        return part[1] > 12 || part[2] > 31 ? BAD_MONTH_DAY : GOOD;
     }
     bool day_first = named || t->dmy;
     t->year = full_year(part[2], count[2]);
@@ -469,7 +467,8 @@ status pl__time_from_text(uint32_t oid, bytes text, const struct pl_style *style
     bytes t = bytes_make(p, (size_t)(end - p));
     if (special(oid, t, style, now, out))
         return ST_OK;
-    struct parts parts = {.dmy = style != NULL && style->date_style == PL_DATE_GERMAN};
+    struct parts parts = {.dmy = style != NULL && style->date_order == PL_DATE_DMY,
+                          .ymd = style != NULL && style->date_order == PL_DATE_YMD};
     enum outcome o = read_parts(p, end, style, &parts);
     if (o != GOOD)
         return time_error(o, oid, text, parts.zone_name, err);
@@ -569,28 +568,35 @@ static char *put_numbers(char *p, const int64_t part[3], const int width[3], cha
     return p;
 }
 
-static char *put_date(char *p, int style, int64_t year, int month, int day)
+static char *put_date(char *p, int style, bool dmy, int64_t year, int month, int day)
 {
+    int first = dmy ? day : month, second = dmy ? month : day;
     switch (style) {
-    case PL_DATE_SQL: return put_numbers(p, (int64_t[]){month, day, year}, (int[]){2, 2, 4}, '/');
+    case PL_DATE_SQL:
+        return put_numbers(p, (int64_t[]){first, second, year}, (int[]){2, 2, 4}, '/');
     case PL_DATE_GERMAN:
         return put_numbers(p, (int64_t[]){day, month, year}, (int[]){2, 2, 4}, '.');
     case PL_DATE_POSTGRES:
-        return put_numbers(p, (int64_t[]){month, day, year}, (int[]){2, 2, 4}, '-');
+        return put_numbers(p, (int64_t[]){first, second, year}, (int[]){2, 2, 4}, '-');
     default: return put_numbers(p, (int64_t[]){year, month, day}, (int[]){4, 2, 2}, '-');
     }
 }
 
-/* Sat Jan 06 12:34:56 2024 */
-static char *put_postgres(char *p, int64_t days, int64_t clock, int64_t year, int month, int day)
+/* Sat Jan 06 12:34:56 2024, or with the day first. */
+static char *put_postgres(char *p, bool dmy, int64_t days, int64_t clock, int64_t year, int month,
+                          int day)
 {
     p = put_text(p, weekdays[calendar_weekday(days)]);
     *p++ = ' ';
-    *p++ = (char)toupper(months[month - 1][0]);
-    p = put_text(p, months[month - 1] + 1);
-    *p++ = ' ';
-    p = put_digits(p, day, 2);
-    *p++ = ' ';
+    for (int i = 0; i < 2; i++) {
+        if ((i == 0) == dmy) {
+            p = put_digits(p, day, 2);
+        } else {
+            *p++ = (char)toupper(months[month - 1][0]);
+            p = put_text(p, months[month - 1] + 1);
+        }
+        *p++ = ' ';
+    }
     p = put_clock(p, clock);
     *p++ = ' ';
     return put_digits(p, year, 4);
@@ -601,6 +607,7 @@ void pl__time_to_text(uint32_t oid, int64_t v, const struct pl_style *style, str
     char buf[128], *p = buf;
     bool date_only = oid == OID_DATE;
     int date_style = style == NULL ? PL_DATE_ISO : (int)style->date_style;
+    bool dmy = style != NULL && style->date_order == PL_DATE_DMY;
     if (v == (date_only ? INT32_MAX : PL_TIME_INFINITY)) {
         obuf_put(out, "infinity", 8);
         return;
@@ -627,9 +634,9 @@ void pl__time_to_text(uint32_t oid, int64_t v, const struct pl_style *style, str
     if (bc)
         year = 1 - year;
     if (date_style == PL_DATE_POSTGRES && !date_only) {
-        p = put_postgres(p, days, clock, year, month, day);
+        p = put_postgres(p, dmy, days, clock, year, month, day);
     } else {
-        p = put_date(p, date_style, year, month, day);
+        p = put_date(p, date_style, dmy, year, month, day);
         if (!date_only) {
             *p++ = ' ';
             p = put_clock(p, clock);

@@ -70,6 +70,7 @@ struct pl_zone; /* a time zone, planner/timezone.h */
 struct pl_style {
     const struct pl_zone *zone;
     enum { PL_DATE_ISO, PL_DATE_POSTGRES, PL_DATE_SQL, PL_DATE_GERMAN } date_style;
+    enum { PL_DATE_MDY, PL_DATE_DMY, PL_DATE_YMD } date_order; /* of numbers, in and out */
     bool bytea_escape;
 };
 

@@ -55,6 +55,8 @@ static void text_forms_are_postgresqls(void **state)
                            : strcmp(field[2], "SQL") == 0    ? PL_DATE_SQL
                            : strcmp(field[2], "German") == 0 ? PL_DATE_GERMAN
                                                              : PL_DATE_ISO;
+        /* SET datestyle = 'German' brings the order along. */
+        style.date_order = style.date_style == PL_DATE_GERMAN ? PL_DATE_DMY : PL_DATE_MDY;
         uint32_t oid = type_of(field[0]);
         assert_true(oid != 0);
         const char *got = outcome(oid, bytes_str(field[3]), &style);
