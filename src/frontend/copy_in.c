@@ -127,12 +127,16 @@ static void put_context(struct fe_session *s, const struct fe_copy *c,
     snprintf(prefix, sizeof prefix, "COPY %s, line %llu", c->table->name,
              (unsigned long long)c->parser.line);
     const struct pl_utility *u = c->plan->utility;
-    for (unsigned i = 0; i < u->column_count && i < row->count && w->err.column[0] != '\0'; i++) {
+    bool value = w->err.column[0] != '\0' && w->err.table[0] == '\0';
+    for (unsigned i = 0; i < u->column_count && i < row->count && value; i++) {
         if (strcmp(c->table->columns[u->columns[i]].name, w->err.column) != 0)
             continue;
+        bool binary = c->parser.kind == FE_COPY_BINARY;
         int n = (int)(row->fields[i].size < 100 ? row->fields[i].size : 100);
-        snprintf(w->context, sizeof w->context, "%s, column %s: \"%.*s\"", prefix, w->err.column, n,
+        snprintf(w->context, sizeof w->context,
+                 binary ? "%s, column %s" : "%s, column %s: \"%.*s\"", prefix, w->err.column, n,
                  (const char *)row->fields[i].data);
+        w->err.column[0] = '\0'; /* a field of errors about the table's constraints */
         return;
     }
     int n = (int)(row->text.size < 100 ? row->text.size : 100);
@@ -188,33 +192,13 @@ static NODISCARD status check_fields(struct fe_session *s, const struct fe_copy 
     return ST_OK;
 }
 
-static NODISCARD status convert_binary(struct fe_session *s, struct fe_copy *c,
-                                       const struct fe_copy_row *row, struct kv_datum *out)
-{
-    const struct pl_utility *u = c->plan->utility;
-    struct err *err = &s->work->err;
-    for (unsigned i = 0; i < row->count; i++) {
-        const struct kv_column *col = &c->table->columns[u->columns[i]];
-        out[i] = KV_NULL;
-        if (row->nulls[i])
-            continue;
-        struct pl_value v;
-        ST_TRY(pl_value_from_binary(pl_type_of(col->type), row->fields[i], &c->batch, &v, err));
-        ST_TRY(pl_value_to_datum(&v, col->type, col->name, &out[i], err));
-    }
-    return ST_OK;
-}
-
 static NODISCARD status add_row(struct fe_session *s, struct fe_copy *c,
                                 const struct fe_copy_row *row)
 {
     ST_TRY(check_fields(s, c, row));
     struct kv_datum *out = new_row(c);
-    if (c->parser.kind == FE_COPY_BINARY)
-        ST_TRY(convert_binary(s, c, row, out));
-    else
-        ST_TRY(pl_copy_row(c->plan, row->fields, row->nulls, row->count, &c->context, &c->batch,
-                           out, &s->work->err));
+    ST_TRY(pl_copy_row(c->plan, row->fields, row->nulls, row->count, &c->context, &c->batch, out,
+                       &s->work->err));
     c->ops[c->chunk_count - 1].row_count++;
     c->chunk_room--;
     c->batch_rows++;

@@ -89,7 +89,8 @@ static status settle(struct pl__compile *c, struct pl_utility *u)
 {
     bool csv = u->format == PL_COPY_CSV;
     if (u->format == PL_COPY_BINARY && (u->delimiter != 0 || u->null_text != NULL || u->header))
-        return pl__error(c, -1, ST_SYNTAX, NULL, "cannot specify %s in BINARY mode",
+        return pl__error(c, -1, u->header ? ST_UNSUPPORTED : ST_SYNTAX, NULL,
+                         "cannot specify %s in BINARY mode",
                          u->delimiter != 0 ? "DELIMITER"
                          : u->header       ? "HEADER"
                                            : "NULL");
@@ -213,8 +214,14 @@ status pl__compile_copy(struct pl__compile *c, const struct ast_stmt *s)
     }
     if (s->where != NULL)
         return pl__no_pattern(c, s->where->at, id, "WHERE is not part of it");
-    for (unsigned i = 0; i < s->option_count; i++)
+    for (unsigned i = 0; i < s->option_count; i++) {
+        for (unsigned k = 0; k < i; k++) {
+            if (strcmp(s->options[k].name, s->options[i].name) == 0)
+                return pl__error(c, s->options[i].at, ST_SYNTAX, NULL,
+                                 "conflicting or redundant options");
+        }
         ST_TRY(option(c, &s->options[i], u));
+    }
     ST_TRY(settle(c, u));
     if (s->query != NULL)
         return inner_query(c, s, u);
@@ -264,12 +271,16 @@ status pl_copy_row(const struct pl_plan *plan, const bytes *fields, const bool *
             out[i] = KV_NULL;
             continue;
         }
-        if (u->format == PL_COPY_BINARY)
-            ST_TRY(pl_value_from_binary(pl_type_of(k->type), fields[i], a, &v, err));
-        else
-            ST_TRY(pl_value_from_text(pl_type_of(k->type), fields[i], ctx->style, ctx->now, a, &v,
-                                      err));
-        ST_TRY(pl_value_to_datum(&v, k->type, k->name, &out[i], err));
+        status st = u->format == PL_COPY_BINARY
+                        ? pl_value_from_binary(pl_type_of(k->type), fields[i], a, &v, err)
+                        : pl_value_from_text(pl_type_of(k->type), fields[i], ctx->style, ctx->now,
+                                             a, &v, err);
+        if (st == ST_OK)
+            st = pl_value_to_datum(&v, k->type, k->name, &out[i], err);
+        if (st != ST_OK) {
+            err_where(err, NULL, NULL, k->name, NULL);
+            return st;
+        }
     }
     return ST_OK;
 }
