@@ -85,19 +85,19 @@ static void put_response(struct fe_session *s)
     fe_message_end(o, at);
 }
 
-/* The header is no message of its own, as in PostgreSQL: a client may take the first one for the
- * header and a row. */
-void fe_copy_binary_begin(struct fe_run *r, struct obuf *o)
+static void put_data(struct obuf *o, const void *data, size_t size)
 {
-    if (!r->copy_begun)
-        obuf_put(o, binary_header, sizeof binary_header);
-    r->copy_begun = true;
+    size_t at = fe_message_begin(o, 'd');
+    obuf_put(o, data, size);
+    fe_message_end(o, at);
 }
 
 static void put_header(struct fe_session *s, const struct pl_utility *u)
 {
     struct fe_run *r = &s->work->run;
     struct obuf *o = fe_out(s);
+    if (r->copy_binary)
+        put_data(o, binary_header, sizeof binary_header);
     if (!u->header || r->copy_binary)
         return;
     size_t at = fe_message_begin(o, 'd');
@@ -111,12 +111,8 @@ static status copied(struct fe_session *s)
 {
     struct fe_run *r = &s->work->run;
     struct obuf *o = fe_out(s);
-    if (r->copy_binary) {
-        size_t at = fe_message_begin(o, 'd');
-        fe_copy_binary_begin(r, o);
-        obuf_be16(o, UINT16_MAX);
-        fe_message_end(o, at);
-    }
+    if (r->copy_binary)
+        put_data(o, "\377\377", 2);
     fe_put_empty(o, 'c');
     fe_run_tag(r, "COPY", r->rows);
     return ST_OK;
@@ -136,7 +132,6 @@ static status start(struct fe_session *s, status st)
     r->limit = INT64_MAX;
     r->copy_csv = u->format == PL_COPY_CSV;
     r->copy_binary = u->format == PL_COPY_BINARY;
-    r->copy_begun = false;
     r->copy_delimiter = u->delimiter != '\0' ? u->delimiter : r->copy_csv ? ',' : '\t';
     r->copy_quote = u->quote != '\0' ? u->quote : '"';
     r->copy_escape = u->escape != '\0' ? u->escape : r->copy_quote;

@@ -273,7 +273,32 @@ static NODISCARD status read_pages(struct fe_session *s)
     return source_end(s, ST_OK);
 }
 
-static NODISCARD status read_start(struct fe_session *s)
+static void locked(struct fe_session *s, status st)
+{
+    if (st != ST_OK)
+        st = call_failed(s, st);
+    fe_run_finish(s, st == ST_OK ? read_pages(s) : st);
+}
+
+/* FOR UPDATE: the keys enter the write set before the rows are read. A statement that is a
+ * transaction of its own has nothing to keep away from. */
+static NODISCARD status lock_rows(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    struct fe_portal *p = w->run.source;
+    if (fe_read_only(s))
+        return err_set_state(&w->err, ST_TXN_STATE, "25006",
+                             "cannot execute SELECT FOR UPDATE in a read-only transaction");
+    if (!cl_in_transaction(s->client) || p->bound.read.kind == KV_READ_NOTHING)
+        return ST_OK;
+    w->op = &p->bound.op;
+    status st = cl_ops(s->client, fe_call(s), &w->op, 1);
+    if (st == ST_PENDING)
+        return fe_wait(s, locked, true);
+    return st == ST_OK ? ST_OK : call_failed(s, st);
+}
+
+static NODISCARD status read_start(struct fe_session *s, bool first)
 {
     struct fe_run *r = &s->work->run;
     r->target = fe_out(s);
@@ -282,6 +307,8 @@ static NODISCARD status read_start(struct fe_session *s)
     if (r->source->done)
         return source_end(s, ST_OK);
     fe_txn_touch(s);
+    if (first && r->source->bound.read.for_update)
+        ST_TRY(lock_rows(s));
     return read_pages(s);
 }
 
@@ -456,8 +483,9 @@ status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *a
     r->after = after;
     ST_TRY(fe_portal_bind(s, source));
     if (kind == PL_READ) {
+        bool first = !source->started;
         source->started = true;
-        return read_start(s);
+        return read_start(s, first);
     }
     if (source->stored)
         return source_end(s, ST_OK);

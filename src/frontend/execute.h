@@ -40,7 +40,6 @@ struct fe_run {
     bool suspended;    /* out: PortalSuspended instead of a tag */
     bool empty;        /* out: EmptyQueryResponse */
     bool copy_csv, copy_binary;
-    bool copy_begun; /* binary: the header went out, with the first row or the trailer */
     char copy_delimiter, copy_quote, copy_escape;
     const char *copy_null;
     char tag[64]; /* out */
@@ -139,7 +138,6 @@ bool fe_store_deliver(struct fe_session *s, struct fe_portal *p);
 
 /* copy_out.c: one row in COPY's formats */
 void fe_copy_row_begin(struct fe_session *s);
-void fe_copy_binary_begin(struct fe_run *r, struct obuf *o);
 void fe_copy_text_field(struct fe_run *r, struct obuf *o, bool first, bytes field, bool null);
 
 #endif

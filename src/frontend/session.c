@@ -821,6 +821,11 @@ static status set_setting(void *arg, const char *name, const char *value, bool l
     return fe_settings_set(&s->settings, name, value, local, err);
 }
 
+static status notify(void *arg, const char *channel, const char *payload, struct err *err)
+{
+    return fe_notify_add(arg, channel, payload, err);
+}
+
 /* splitmix64: seeds must differ, nothing more. */
 static uint64_t next_random(struct fe_worker *w)
 {
@@ -847,6 +852,7 @@ void fe_context(struct fe_session *s, struct pl_context *out)
         .read_only = fe_read_only(s),
         .setting = get_setting,
         .set_setting = set_setting,
+        .notify = notify,
         .arg = s,
     };
 }

@@ -140,6 +140,10 @@ static status set_transaction(struct fe_session *s, const struct pl_utility *u)
     if (u->read_only == 0 && s->txn_read_only && cl_in_transaction(s->client))
         return err_set_state(err, ST_TXN_STATE, "25001",
                              "transaction read-write mode must be set before any query");
+    if (u->isolation != NULL && cl_in_transaction(s->client) &&
+        (s->txn_isolation == NULL || strcmp(s->txn_isolation, isolation_name(u->isolation)) != 0))
+        return err_set_state(err, ST_TXN_STATE, "25001",
+                             "SET TRANSACTION ISOLATION LEVEL must be called before any query");
     if (u->read_only >= 0)
         s->txn_read_only = u->read_only == 1;
     if (u->isolation != NULL)
@@ -155,12 +159,14 @@ static status run_set(struct fe_session *s, const struct pl_utility *u)
     if (u->local && !in_block(s) && s->txn != FE_TXN_IMPLICIT)
         fe_warning(s, "25P01", "SET LOCAL can only be used in transaction blocks");
     bool block = in_block(s);
+    /* Outside a block these are of the statement's own transaction: checked, then over. */
+    bool local = u->local || (!block && strncasecmp(u->name, "transaction_", 12) == 0);
     if (block && strcasecmp(u->name, "transaction_read_only") == 0 && u->value != NULL)
         s->txn_read_only = strcasecmp(u->value, "on") == 0 || strcasecmp(u->value, "true") == 0;
     else if (block && strcasecmp(u->name, "transaction_isolation") == 0 && u->value != NULL)
         s->txn_isolation = isolation_name(u->value);
     else
-        ST_TRY(fe_settings_set(&s->settings, u->name, u->value, u->local, err));
+        ST_TRY(fe_settings_set(&s->settings, u->name, u->value, local, err));
     return done(s, "SET");
 }
 
@@ -302,12 +308,19 @@ status fe_run_prepare(struct fe_session *s, const struct pl_plan *plan)
 }
 
 /* An argument as the type that the statement expects. */
-static status convert(struct fe_session *s, struct arena *a, uint32_t oid,
+static status convert(struct fe_session *s, struct arena *a, uint32_t oid, unsigned number,
                       const struct pl_value *in, struct pl_value *out)
 {
+    struct err *err = &s->work->err;
     bool literal = in->oid == OID_UNKNOWN;
-    return pl_value_convert(in, oid, -1, literal, &s->settings.style, fe_now(s), a, out,
-                            &s->work->err);
+    status st = pl_value_convert(in, oid, -1, literal, &s->settings.style, fe_now(s), a, out, err);
+    if (st == ST_OK || strcmp(err->sqlstate, "42846") != 0)
+        return st;
+    err_set_state(err, ST_INVALID, "42804",
+                  "parameter $%u of type %s cannot be coerced to the expected type %s", number,
+                  pl_type_name(in->oid), pl_type_name(oid));
+    err_hint(err, "You will need to rewrite or cast the expression.");
+    return ST_INVALID;
 }
 
 status fe_run_execute(struct fe_session *s, const struct pl_plan *plan)
@@ -335,7 +348,7 @@ status fe_run_execute(struct fe_session *s, const struct pl_plan *plan)
     p->param_count = expected;
     status result = ST_OK;
     for (unsigned i = 0; i < expected && result == ST_OK; i++)
-        result = convert(s, &p->arena, inner->param_types[i], &u->args[i], &params[i]);
+        result = convert(s, &p->arena, inner->param_types[i], i + 1, &u->args[i], &params[i]);
     if (result == ST_OK) {
         /* From here on the run is that of the prepared statement; the formats stay with the
          * parent. */
@@ -364,7 +377,8 @@ static status explained(struct fe_session *s)
     struct fe_run *r = &w->run;
     const struct pl_utility *u = r->portal->statement->stmt.plan->utility;
     struct fe_portal *p = r->source;
-    int64_t rows = r->rows;
+    bool write = p->statement->stmt.plan->kind == PL_WRITE;
+    int64_t rows = write && u->analyze ? w->call.result.affected : r->rows;
     struct cl_call_stats stats = w->call.stats;
     r->sink = FE_SINK_ROWS;
     r->rows = 0;

@@ -351,11 +351,12 @@ status kv__make_dir(struct kv_run *r, bytes key, const struct kv_row *row, struc
 static status unlink_dir(struct kv_run *r, const struct kv_entry *e)
 {
     const struct kv_datum *name = &e->row.col[META_NAME];
-    if (datum_or_zero(e->attr.col[META_NUM_CHILDREN]) != 0) {
+    int64_t children = datum_or_zero(e->attr.col[META_NUM_CHILDREN]);
+    if (children != 0) {
         err_set(r->err, ST_NOT_EMPTY, "directory is not empty");
-        err_detail(r->err, "Directory \"%.*s\" in directory %" PRId64 " has %" PRId64 " entries.",
-                   (int)name->b.size, (const char *)name->b.data, e->row.col[META_PID].i,
-                   e->attr.col[META_NUM_CHILDREN].i);
+        err_detail(r->err, "Directory \"%.*s\" in directory %" PRId64 " has %" PRId64 " %s.",
+                   (int)name->b.size, (const char *)name->b.data, e->row.col[META_PID].i, children,
+                   children == 1 ? "entry" : "entries");
         err_where(r->err, "public", "meta", NULL, NULL);
         return ST_NOT_EMPTY;
     }

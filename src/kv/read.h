@@ -34,7 +34,7 @@ struct kv_read {
     int64_t now;   /* kv, object: rows expired by then are left out, 0 = none; USAGE: as_of */
     int64_t pid;   /* RESOLVE, LIST_ATTR, USAGE */
     bytes path, after;
-    bool for_update; /* the caller locks the rows it got (KV_OP_LOCK) */
+    bool for_update; /* the caller locks the keys first (KV_OP_LOCK) */
 };
 
 /* Where a read stands. Zero at the start. `last` is in the arena given to kv_read_page. */

@@ -145,8 +145,9 @@ struct ast_stmt {
     const struct ast_sort *sort;
     unsigned sort_count;
     const struct ast_node *limit, *offset;
-    bool with_ties, for_update, lock_other, lock_nowait, lock_of;
-    const char *unusual; /* first clause that patterns never have: "GROUP BY", … */
+    bool with_ties, for_update, lock_other;
+    struct ast_relation lock_of; /* FOR UPDATE OF; name NULL: not said */
+    const char *unusual;         /* first clause that patterns never have: "GROUP BY", … */
     int unusual_at;
     bool set_operation;
 

@@ -410,7 +410,7 @@ status pl__unsupported(struct pl__compile *c, const struct ast_stmt *s)
     char words[64];
     size_t at = s->at < 0 ? 0 : (size_t)s->at, n = 0;
     struct pl_token t;
-    bool more = true; /* CREATE, ALTER and DROP take the next word along */
+    bool more = true; /* CREATE, ALTER, DROP and SET take the next word along */
     for (unsigned i = 0; i < 2 && more && next(c, &at, &t) && t.kind == PL_TOKEN_WORD; i++) {
         if (n + t.size + 2 > sizeof(words))
             break;
@@ -418,8 +418,8 @@ status pl__unsupported(struct pl__compile *c, const struct ast_stmt *s)
             words[n++] = ' ';
         for (uint32_t k = 0; k < t.size; k++)
             words[n++] = (char)toupper(c->text.data[t.at + k]);
-        more = pl_token_is(c->text, &t, "create") || pl_token_is(c->text, &t, "alter") ||
-               pl_token_is(c->text, &t, "drop");
+        more = pl_token_is(c->text, &t, "create") || pl_token_is(c->text, &t, "set") ||
+               pl_token_is(c->text, &t, "alter") || pl_token_is(c->text, &t, "drop");
     }
     words[n] = '\0';
     pl__error(c, -1, ST_UNSUPPORTED, NULL, "%s is not supported",

@@ -496,6 +496,10 @@ static status bind_limit(const struct pl__bind *b, const struct pl__table *t, st
     return ST_OK;
 }
 
+static struct kv_op *start_op(struct pl__bind *b, const struct pl__table *t, enum kv_op_kind kind);
+static status bind_keys(struct pl__bind *b, const struct pl__table *t, struct keys *k,
+                        struct kv_op *op);
+
 status pl__bind_read(struct pl__bind *b)
 {
     const struct pl__table *t = b->plan->body;
@@ -521,6 +525,8 @@ status pl__bind_read(struct pl__bind *b)
         r->count = t->count;
         return ST_OK;
     }
+    if (t->points && t->for_update)
+        ST_TRY(bind_keys(b, t, &k, start_op(b, t, KV_OP_LOCK)));
     if (t->points)
         return bind_points(b, t, &k, r);
     r->kind = t->count ? KV_READ_COUNT : KV_READ_RANGE;

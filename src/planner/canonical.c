@@ -329,6 +329,30 @@ static status list(struct where_pass *w, const struct ast_node *column,
     return add(w, &cond);
 }
 
+/* ARRAY[…]::type[] */
+static bool is_array_cast(const struct ast_node *n)
+{
+    return n != NULL && n->kind == AST_CAST && n->left != NULL && n->left->kind == AST_ARRAY;
+}
+
+/* column = ANY (ARRAY[…]::text[]): each item as the element type, where that is the column's. */
+static status any_of_cast(struct where_pass *w, const struct ast_node *n)
+{
+    uint32_t oid, element;
+    int32_t typmod;
+    unsigned column;
+    ST_TRY(pl__type_name(w->c, n->right->type, &oid, &typmod));
+    ST_TRY(pl__column(w->c, w->scope, n->left, &column));
+    element = pl_type_element(oid);
+    if (element == 0)
+        return pl__error(w->c, n->at, ST_INVALID, "42809",
+                         "op ANY/ALL (array) requires array on right side");
+    if (!comparable(column_oid(w, column), element))
+        return no_operator(w->c, pl_type_name(column_oid(w, column)), "=", pl_type_name(element),
+                           n->at);
+    return list(w, n->left, n->right->left->items, n->right->left->count, n->at);
+}
+
 /* column = ANY (array) */
 static status any(struct where_pass *w, const struct ast_node *n)
 {
@@ -337,6 +361,8 @@ static status any(struct where_pass *w, const struct ast_node *n)
         return pl__no_pattern(w->c, n->at, w->nearest, "ANY stands right of column =");
     if (n->right != NULL && n->right->kind == AST_ARRAY)
         return list(w, n->left, n->right->items, n->right->count, n->at);
+    if (is_array_cast(n->right))
+        return any_of_cast(w, n);
     ST_TRY(pl__column(w->c, w->scope, n->left, &cond.column));
     uint32_t oid = column_oid(w, cond.column), array = pl_type_array(oid);
     ST_TRY(one_value(w, n->right, array, &cond.values));

@@ -27,6 +27,9 @@ NODISCARD status pl_catalog_prepare(struct cl_node *node, bytes text, const uint
                                     struct err *err);
 void pl_catalog_query_free(struct catalog_query *q);
 
+/* Does the evaluator have a function of this name, with whatever arguments? Any thread. */
+bool pl_catalog_has_function(const char *name);
+
 /* A relation over planner state, beside those of cluster/views.h: metadb.patterns (name, template,
  * fingerprint, handler, scope: text; calls, p50, p99 in microseconds, errors: bigint). */
 #define PL_PATTERNS_COLUMNS 9

@@ -37,10 +37,18 @@ static status no_relation(struct pl__compile *c, const struct ast_relation *r)
                      r->schema == NULL ? "" : r->schema, r->schema == NULL ? "" : ".", r->name);
 }
 
+/* A table that is there for later versions. */
+static status not_yet(struct pl__compile *c, const struct ast_relation *r)
+{
+    return pl__error(c, r->at, ST_UNSUPPORTED, NULL, "table \"%s\" cannot be used yet", r->name);
+}
+
 status pl__table_of(struct pl__compile *c, const struct ast_relation *r,
                     const struct kv_table_def **out)
 {
     *out = ours(r);
+    if (*out != NULL && pl__rules_of((*out)->table)->get == PATTERN_NONE)
+        return not_yet(c, r);
     if (*out != NULL || (r->schema != NULL && is_catalog_schema(r->schema)) ||
         (r->schema == NULL && strncmp(r->name, "pg_", 3) == 0))
         return ST_OK;
@@ -123,6 +131,9 @@ static status compile_select(struct pl__compile *c, const struct ast_stmt *s, by
     unsigned n = count_ours(s, &unknown);
     if (unknown != NULL)
         return no_relation(c, unknown);
+    if (n == 1 && s->from_count == 1 && ours(&s->from[0]) != NULL &&
+        pl__rules_of(ours(&s->from[0])->table)->get == PATTERN_NONE)
+        return not_yet(c, &s->from[0]);
     if (n == 1 && s->from_count == 1 && ours(&s->from[0]) != NULL && s->relation_count == 1)
         return pl__compile_select(c, ours(&s->from[0]));
     if (n > 0)

@@ -135,6 +135,22 @@ static status check_gap(struct pl__compile *c, const struct pl__table *t,
     return ST_OK;
 }
 
+/* FOR UPDATE [OF table]. */
+static status check_locking(struct pl__compile *c, const struct ast_stmt *s,
+                            const struct pl__table *t, enum pl_pattern_id nearest)
+{
+    const struct ast_relation *from = &s->from[0];
+    const char *of = s->lock_of.name, *name = from->alias != NULL ? from->alias : from->name;
+    if (of != NULL && strcmp(of, name) != 0)
+        return pl__error(c, s->lock_of.at, ST_INVALID, "42P01",
+                         "relation \"%s\" in FOR UPDATE clause not found in FROM clause", of);
+    if (s->lock_other)
+        return pl__no_pattern(c, -1, nearest, "FOR UPDATE is the only lock it has");
+    if (s->for_update && !t->points)
+        return pl__no_pattern(c, -1, nearest, "FOR UPDATE goes with the lookup of whole keys");
+    return ST_OK;
+}
+
 status pl__compile_select(struct pl__compile *c, const struct kv_table_def *def)
 {
     const struct ast_stmt *s = c->stmt;
@@ -165,8 +181,7 @@ status pl__compile_select(struct pl__compile *c, const struct kv_table_def *def)
         return pl__no_pattern(c, s->sort[0].at, nearest, "a count has no order");
     ST_TRY(pl__order(c, &scope, t, nearest));
     ST_TRY(pl__limit(c, s, t, nearest));
-    if (s->lock_other || (s->for_update && !t->points))
-        return pl__no_pattern(c, -1, nearest, "FOR UPDATE goes with the lookup of whole keys");
+    ST_TRY(check_locking(c, s, t, nearest));
     if (s->for_update && t->count)
         return pl__error(c, -1, ST_UNSUPPORTED, NULL,
                          "FOR UPDATE is not allowed with aggregate functions");
@@ -322,7 +337,7 @@ static status conflict(struct pl__compile *c, struct pl__table *t, const struct 
     if (s->conflict_unusual || s->conflict_where != NULL)
         return pl__no_pattern(c, s->conflict_at, *id, "ON CONFLICT has no condition");
     if (s->conflict_constraint != NULL && strcmp(s->conflict_constraint, def->pkey) != 0)
-        return pl__error(c, s->conflict_at, ST_INVALID, "42704",
+        return pl__error(c, -1, ST_INVALID, "42704",
                          "constraint \"%s\" for table \"%s\" does not exist",
                          s->conflict_constraint, def->name);
     unsigned hit = 0;
@@ -335,15 +350,17 @@ static status conflict(struct pl__compile *c, struct pl__table *t, const struct 
     }
     if (s->conflict_column_count > 0 && (hit != def->key_count || s->conflict_column_count != hit))
         return pl__error(
-            c, s->conflict_at, ST_INVALID, "42P10",
+            c, -1, ST_INVALID, "42P10",
             "there is no unique or exclusion constraint matching the ON CONFLICT specification");
     t->conflict = KV_CONFLICT_NOTHING;
     if (s->on_conflict == ON_CONFLICT_NOTHING)
         return ST_OK;
-    if (s->conflict_column_count == 0 && s->conflict_constraint == NULL)
-        return pl__error(
-            c, s->conflict_at, ST_SYNTAX, NULL,
-            "ON CONFLICT DO UPDATE requires inference specification or constraint name");
+    if (s->conflict_column_count == 0 && s->conflict_constraint == NULL) {
+        pl__error(c, s->conflict_at, ST_SYNTAX, NULL,
+                  "ON CONFLICT DO UPDATE requires inference specification or constraint name");
+        err_hint(c->err, "For example, ON CONFLICT (column_name).");
+        return ST_SYNTAX;
+    }
     if (rules->upsert == PATTERN_NONE)
         return pl__no_pattern(c, s->conflict_at, *id, "ON CONFLICT DO UPDATE is not part of it");
     *id = rules->upsert;
@@ -438,6 +455,18 @@ static bool is_excluded(const struct kv_table_def *def, const struct ast_node *n
     return column >= 0;
 }
 
+/* col = column: never a pattern; says what is wrong with it. */
+static status set_to_column(struct pl__compile *c, const struct pl__scope *scope,
+                            const struct kv_column *to, const struct ast_node *n,
+                            enum pl_pattern_id nearest)
+{
+    unsigned from;
+    ST_TRY(pl__column(c, scope, n, &from));
+    struct pl__expr e = {.oid = pl_type_of(scope->def->columns[from].type), .at = n->at};
+    ST_TRY(pl__check_assign(c, to, &e));
+    return pl__no_pattern(c, n->at, nearest, "a column is not set to another column or to itself");
+}
+
 static status set_clause(struct pl__compile *c, const struct pl__scope *scope, struct pl__set *set,
                          const struct ast_target *x, bool conflict, enum pl_pattern_id nearest)
 {
@@ -453,8 +482,8 @@ static status set_clause(struct pl__compile *c, const struct pl__scope *scope, s
         return ST_OK;
     }
     const struct ast_node *other = other_operand(scope, n, set);
-    if (other == NULL && is_itself(scope, n, set->column)) /* col = col */
-        return pl__no_pattern(c, n->at, nearest, "a column set to itself is not part of it");
+    if (other == NULL && n->kind == AST_COLUMN && !n->star)
+        return set_to_column(c, scope, column, n, nearest);
     if (other == NULL) {
         set->kind = KV_SET_VALUE;
         other = n;

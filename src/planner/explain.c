@@ -82,6 +82,19 @@ static void explain_filters(const struct lines *l, const struct kv_table_def *de
             filters[i].cmp < KV_IS_NULL ? " ?" : "");
 }
 
+/* Bounds of the header alone lie before and behind all keys of the table. */
+static void explain_range(const struct lines *l, bytes lower, bytes upper, bool backwards,
+                          struct arena *a)
+{
+    bool first = lower.size <= KV_KEY_HEADER, last = upper.size <= KV_KEY_HEADER;
+    const char *order = backwards ? ", backwards" : "";
+    if (first && last)
+        say(l, "  Range: the whole table%s", order);
+    else
+        say(l, "  Range: from %s to %s%s", first ? "the first key" : show_key(lower, a),
+            last ? "the last key" : show_key(upper, a), order);
+}
+
 static void explain_read(const struct lines *l, const struct kv_read *r, struct arena *a)
 {
     const struct kv_table_def *def = kv_table_def(r->table);
@@ -92,10 +105,7 @@ static void explain_read(const struct lines *l, const struct kv_read *r, struct 
             say(l, "    %s", show_key(r->points[i], a));
         break;
     case KV_READ_RANGE:
-    case KV_READ_COUNT:
-        say(l, "  Range: from %s to %s%s", show_key(r->lower, a), show_key(r->upper, a),
-            r->backwards ? ", backwards" : "");
-        break;
+    case KV_READ_COUNT: explain_range(l, r->lower, r->upper, r->backwards, a); break;
     case KV_READ_RESOLVE:
     case KV_READ_USAGE:
         say(l, "  Path: '%.*s' below %" PRId64, (int)r->path.size, (const char *)r->path.data,
@@ -121,9 +131,7 @@ static void explain_write(const struct lines *l, const struct kv_op *op, struct 
     case KV_OP_INSERT: say(l, "  Rows: %u", op->row_count); break;
     case KV_OP_UPDATE:
     case KV_OP_DELETE: say(l, "  Keys: %u", op->key_count); break;
-    case KV_OP_DELETE_RANGE:
-        say(l, "  Range: from %s to %s", show_key(op->lower, a), show_key(op->upper, a));
-        break;
+    case KV_OP_DELETE_RANGE: explain_range(l, op->lower, op->upper, false, a); break;
     case KV_OP_MOVE:
     case KV_OP_LINK:
         say(l, "  From: (%" PRId64 ", '%.*s') to (%" PRId64 ", '%.*s')", op->pid,

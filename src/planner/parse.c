@@ -389,7 +389,7 @@ static int first_at(const struct ast_node *const *items, size_t n)
     return n > 0 && items[0] != NULL ? items[0]->at : -1;
 }
 
-static void copy_locking(const PgQuery__SelectStmt *s, struct ast_stmt *out)
+static void copy_locking(struct copy *c, const PgQuery__SelectStmt *s, struct ast_stmt *out)
 {
     for (size_t i = 0; i < s->n_locking_clause; i++) {
         const PgQuery__LockingClause *l = s->locking_clause[i]->locking_clause;
@@ -397,7 +397,9 @@ static void copy_locking(const PgQuery__SelectStmt *s, struct ast_stmt *out)
                       l->strength == PG_QUERY__LOCK_CLAUSE_STRENGTH__LCS_FORNOKEYUPDATE;
         out->for_update = out->for_update || update;
         out->lock_other = out->lock_other || !update || i > 0;
-        out->lock_of = out->lock_of || l->n_locked_rels > 0;
+        if (l->n_locked_rels > 0)
+            copy_range_var(c, l->locked_rels[0]->range_var, &out->lock_of);
+        out->lock_other = out->lock_other || l->n_locked_rels > 1;
         if (l->wait_policy == PG_QUERY__LOCK_WAIT_POLICY__LockWaitSkip)
             out->lock_other = true; /* SKIP LOCKED; NOWAIT is what happens anyway */
     }
@@ -443,7 +445,7 @@ static void copy_select(struct copy *c, const PgQuery__SelectStmt *s, struct ast
     out->with_ties = s->limit_option == PG_QUERY__LIMIT_OPTION__LIMIT_OPTION_WITH_TIES;
     out->rows = copy_list(c, s->values_lists, s->n_values_lists);
     out->row_count = (unsigned)s->n_values_lists;
-    copy_locking(s, out);
+    copy_locking(c, s, out);
     note_unusual(c, s, out);
 }
 
@@ -723,6 +725,8 @@ static void note_with(struct below *b, const PgQuery__CommonTableExpr *e)
 static void walk(struct below *b, const ProtobufCMessage *m)
 {
     const ProtobufCMessageDescriptor *d = m->descriptor;
+    if (d == &pg_query__locking_clause__descriptor)
+        return; /* FOR UPDATE OF names what FROM has */
     if (d == &pg_query__range_var__descriptor)
         note_relation(b, (const PgQuery__RangeVar *)m);
     else if (d == &pg_query__common_table_expr__descriptor)
@@ -807,7 +811,12 @@ static const struct ast_stmt *copy_stmt(struct copy *c, const node *n)
 
 static status syntax_error(const PgQueryError *e, struct err *err)
 {
-    err_set(err, ST_SYNTAX, "%s", e->message == NULL ? "syntax error" : e->message);
+    /* The library keeps no SQLSTATE; all but the encoding's are 42601. */
+    const char *message = e->message == NULL ? "syntax error" : e->message;
+    if (strncmp(message, "invalid byte sequence for encoding", 34) == 0)
+        err_set_state(err, ST_SYNTAX, "22021", "%s", message);
+    else
+        err_set(err, ST_SYNTAX, "%s", message);
     if (err != NULL && e->cursorpos > 0)
         err->position = (uint32_t)e->cursorpos;
     return ST_SYNTAX;

@@ -268,13 +268,29 @@ status pl_plan(struct planner *p, struct pl_request *r)
 
 /* -- binding ----------------------------------------------------------------------------------- */
 
+/* Simple queries have no parameters: says which one the text wants, and where. */
+static status no_parameter(const struct pl_statement *s, unsigned count, struct err *err)
+{
+    size_t at = 0;
+    struct pl_token t;
+    err_set_state(err, ST_INVALID, "42P02", "there is no parameter $%u", count + 1);
+    while (err != NULL && pl_token_next(s->text, &at, &t, NULL) == ST_OK &&
+           t.kind != PL_TOKEN_END) {
+        if (t.kind != PL_TOKEN_PARAM)
+            continue;
+        err->position = pl__position(s->text, (int)t.at);
+        break;
+    }
+    return ST_INVALID;
+}
+
 status pl_bind(const struct pl_statement *s, const struct pl_value *params, unsigned count,
                const struct pl_context *ctx, struct arena *a, struct pl_bound *out, struct err *err)
 {
     const struct pl__plan *plan = (const struct pl__plan *)s->plan;
     *out = (struct pl_bound){.plan = s->plan};
     if (count < plan->pub.param_count)
-        return err_set_state(err, ST_INVALID, "42P02", "there is no parameter $%u", count + 1);
+        return no_parameter(s, count, err);
     if (plan->bind == NULL)
         return ST_OK;
     struct pl__bind b = {

@@ -161,12 +161,14 @@ struct pl_context {
     /* set_config: ST_OK or ERR */
     status (*set_setting)(void *arg, const char *name, const char *value, bool local,
                           struct err *err);
+    /* pg_notify; NULL where there are no notifications */
+    status (*notify)(void *arg, const char *channel, const char *payload, struct err *err);
     void *arg;
 };
 
 struct pl_bound {
     const struct pl_plan *plan;
-    struct kv_op op;
+    struct kv_op op; /* a read FOR UPDATE: the KV_OP_LOCK that goes before it */
     struct kv_read read;
     const struct pl_value *values; /* PL_VALUES: column_count of them */
     uint64_t sleep_us;             /* PL_VALUES with pg_sleep: answer after this; cancellable */
@@ -181,7 +183,8 @@ NODISCARD status pl_bind(const struct pl_statement *s, const struct pl_value *pa
 /* A bind that would touch nothing (a key compared with NULL) gives KV_READ_NOTHING, or an op with
  * kind KV_OP_DELETE and key_count 0. */
 
-/* COPY IN: one row of text fields (NULL data = NULL) → datums of plan->utility->columns. */
+/* COPY IN: one row of fields, as datums of plan->utility->columns; NULLS says which are NULL. A
+ * value that is no good sets ERR's column and no table. */
 NODISCARD status pl_copy_row(const struct pl_plan *plan, const bytes *fields, const bool *nulls,
                              unsigned count, const struct pl_context *ctx, struct arena *a,
                              struct kv_datum *out, struct err *err);

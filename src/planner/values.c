@@ -14,8 +14,10 @@
  * right for every text of the shape.
  */
 #include "base/assert.h"
+#include "planner/catalog.h"
 #include "planner/pl_internal.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +45,11 @@ enum function {
     FN_ADD,
     FN_SUBTRACT,
     FN_MULTIPLY,
+    FN_NOTIFY,
+    FN_TO_TIMESTAMP,
+    FN_BLOCKED,
+    FN_TIME_PLUS,
+    FN_TIME_MINUS,
 };
 
 static const struct function_row {
@@ -68,6 +75,18 @@ static const struct function_row {
     {"txid_current", FN_TXID, OID_INT8, 0, 0, {0}},
     {"pg_client_encoding", FN_ENCODING, OID_NAME, 0, 0, {0}},
     {"quote_literal", FN_QUOTE_LITERAL, OID_TEXT, 1, 1, {OID_TEXT}},
+    {"pg_notify", FN_NOTIFY, OID_VOID, 2, 2, {OID_TEXT, OID_TEXT}},
+    {"to_timestamp", FN_TO_TIMESTAMP, OID_TIMESTAMPTZ, 1, 1, {OID_FLOAT8}},
+    /* No session waits for a lock of another, which isolationtester wants to know. */
+    {"pg_isolation_test_session_is_blocked",
+     FN_BLOCKED,
+     OID_BOOL,
+     2,
+     2,
+     {OID_INT4, OID_INT4_ARRAY}},
+    /* Not named by anyone: make_time_operator. */
+    {"operator +", FN_TIME_PLUS, OID_TIMESTAMPTZ, 2, 2, {OID_TIMESTAMPTZ, OID_INTERVAL}},
+    {"operator -", FN_TIME_MINUS, OID_TIMESTAMPTZ, 2, 2, {OID_TIMESTAMPTZ, OID_INTERVAL}},
 };
 static const struct {
     const char *name;
@@ -352,6 +371,22 @@ static bool is_int_type(uint32_t oid)
     return oid == OID_INT2 || oid == OID_INT4 || oid == OID_INT8;
 }
 
+/* Moment + interval, moment - interval. */
+static status make_time_operator(const char *op, const struct pl__expr *const *args,
+                                 struct pl__expr *e)
+{
+    enum function fn = strcmp(op, "+") == 0 ? FN_TIME_PLUS : FN_TIME_MINUS;
+    if (fn == FN_TIME_MINUS && strcmp(op, "-") != 0)
+        return ST_UNSUPPORTED;
+    e->kind = EXPR_CALL;
+    for (e->index = 0; functions[e->index].fn != fn;)
+        e->index++;
+    e->oid = OID_TIMESTAMPTZ;
+    e->args = args;
+    e->count = 2;
+    return ST_OK;
+}
+
 /* Text || anything, and + - * of integers. A parameter without a type takes that of the other side;
  * so the other side is built first. */
 static status make_operator(struct pl__compile *c, const struct ast_node *n, struct pl__expr *e)
@@ -371,6 +406,8 @@ static status make_operator(struct pl__compile *c, const struct ast_node *n, str
     if (concat &&
         ((!is_text_type(a) && !is_text_type(b)) || element || a == OID_BYTEA || b == OID_BYTEA))
         return ST_UNSUPPORTED;
+    if (a == OID_TIMESTAMPTZ && b == OID_INTERVAL)
+        return make_time_operator(n->text, args, e);
     if (!concat && (!is_int_type(a) || !is_int_type(b)))
         return ST_UNSUPPORTED;
     /* A literal of a shared plan may be of either width. */
@@ -419,6 +456,36 @@ status pl__expr(struct pl__compile *c, const struct ast_node *n, uint32_t expect
     }
 }
 
+/* Is there a function of this name at all, here or in the catalogue's queries? */
+static bool is_function(const struct ast_node *n)
+{
+    const char *name = n->names[n->name_count - 1];
+    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+        if (strcmp(functions[i].name, name) == 0)
+            return true;
+    }
+    return n->star || pl_catalog_has_function(name);
+}
+
+static status no_function(struct pl__compile *c, const struct ast_node *n)
+{
+    char args[256] = "";
+    size_t used = 0;
+    for (unsigned i = 0; i < n->count && used < sizeof(args); i++) {
+        const struct pl__expr *e;
+        status st = pl__expr(c, n->items[i], OID_UNKNOWN, &e);
+        if (c->err != NULL)
+            err_clear(c->err);
+        used += (size_t)snprintf(args + used, sizeof(args) - used, "%s%s", i > 0 ? ", " : "",
+                                 st == ST_OK ? pl_type_name(e->oid) : "unknown");
+    }
+    pl__error(c, n->at, ST_INVALID, "42883", "function %s(%s) does not exist",
+              n->names[n->name_count - 1], args);
+    err_hint(c->err, "No function matches the given name and argument types. You might need to add "
+                     "explicit type casts.");
+    return ST_INVALID;
+}
+
 status pl__expr_of(struct pl__compile *c, const struct ast_node *n, uint32_t expected,
                    enum pl_pattern_id nearest, const struct pl__expr **out)
 {
@@ -435,6 +502,8 @@ status pl__expr_of(struct pl__compile *c, const struct ast_node *n, uint32_t exp
     if (n != NULL && n->kind == AST_COLUMN && n->name_count == 1)
         return pl__error(c, n->at, ST_INVALID, "42703", "column \"%s\" does not exist",
                          n->names[0]);
+    if (n != NULL && n->kind == AST_CALL && !is_function(n))
+        return no_function(c, n);
     return pl__no_pattern(c, n == NULL ? -1 : n->at, nearest,
                           "this expression is neither a constant nor a parameter");
 }
@@ -532,6 +601,47 @@ static const char *version_text(const struct pl__bind *b)
                         v == NULL ? "15.0" : v);
 }
 
+static status notify(const struct pl__bind *b, const struct pl_value *args, struct pl_value *out)
+{
+    *out = text_value(OID_VOID, "");
+    if (b->ctx->notify == NULL)
+        return err_set(b->err, ST_UNSUPPORTED, "notifications cannot be sent here");
+    return b->ctx->notify(b->ctx->arg, arena_strdup(b->a, args[0].b), arena_strdup(b->a, args[1].b),
+                          b->err);
+}
+
+static bool is_infinite(int64_t t)
+{
+    return t == PL_TIME_INFINITY || t == PL_TIME_MINUS_INFINITY;
+}
+
+/* A moment and microseconds beside it. */
+static status shift(const struct pl__bind *b, int64_t at, int64_t by, struct pl_value *out)
+{
+    out->i = at;
+    if (!is_infinite(at) &&
+        (__builtin_add_overflow(at, by, &out->i) || out->i < PL_TIME_MIN || out->i >= PL_TIME_END))
+        return err_set_state(b->err, ST_INVALID, "22008", "timestamp out of range");
+    return ST_OK;
+}
+
+/* Seconds of Unix time as a timestamptz. */
+static status moment(const struct pl__bind *b, double seconds, struct pl_value *out)
+{
+    const double epoch = 946684800;
+    if (seconds != seconds)
+        return err_set_state(b->err, ST_INVALID, "22008", "timestamp cannot be NaN");
+    if (seconds - seconds != 0) {
+        out->i = seconds > 0 ? PL_TIME_INFINITY : PL_TIME_MINUS_INFINITY;
+        return ST_OK;
+    }
+    if (seconds < (double)PL_TIME_MIN / 1e6 + epoch || seconds >= (double)PL_TIME_END / 1e6 + epoch)
+        return err_set_state(b->err, ST_INVALID, "22008", "timestamp out of range: \"%g\"",
+                             seconds);
+    out->i = llrint((seconds - epoch) * 1e6);
+    return ST_OK;
+}
+
 static status call(const struct pl__bind *b, enum function fn, const struct pl_value *args,
                    unsigned count, struct pl_value *out)
 {
@@ -576,6 +686,11 @@ static status call(const struct pl__bind *b, enum function fn, const struct pl_v
     case FN_ADD:
     case FN_SUBTRACT:
     case FN_MULTIPLY: break; /* eval_operator */
+    case FN_NOTIFY: return notify(b, args, out);
+    case FN_TO_TIMESTAMP: return moment(b, args[0].d, out);
+    case FN_BLOCKED: out->i = 0; return ST_OK;
+    case FN_TIME_PLUS: return shift(b, args[0].i, args[1].i, out);
+    case FN_TIME_MINUS: return shift(b, args[0].i, -args[1].i, out);
     }
     return ST_OK;
 }

@@ -160,3 +160,8 @@ status pl_catalog_run(const struct catalog_query *q, struct catalog_snapshot *sn
     struct rel_env env = {.ctx = ctx, .snap = snap, .arena = a, .keep = a};
     return rel_evaluate(q, &env, params, count, emit, arg, err);
 }
+
+bool pl_catalog_has_function(const char *name)
+{
+    return rel_function_find(name, 0) != -1;
+}
