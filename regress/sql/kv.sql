@@ -1,4 +1,6 @@
 -- kv: get, get_many, list, insert, upsert, update, remove, compare-and-set.
+\set VERBOSITY verbose
+\set QUIET off
 SET datestyle = 'ISO, MDY'; SET timezone = 'UTC';
 INSERT INTO kv (key, value) VALUES ('a', 'one');
 INSERT INTO kv (key, value) VALUES ('a', 'two');
@@ -29,4 +31,24 @@ INSERT INTO kv (value) VALUES ('x');
 INSERT INTO kv (key, value) VALUES (NULL, 'x');
 INSERT INTO kv (key, value, seq) VALUES ('s', 'x', 1);
 UPDATE kv SET key = 'other' WHERE key = 'a';
+INSERT INTO kv (key, value) VALUES ('a', 'x'), ('a', 'y') ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+INSERT INTO kv (key, value) VALUES ('a', 'x') ON CONFLICT DO UPDATE SET value = 'x';
+INSERT INTO kv (key, value) VALUES ('a', 'x') ON CONFLICT (value) DO UPDATE SET value = 'x';
+INSERT INTO kv (key, value) VALUES ('a', 'x') ON CONFLICT (key) DO UPDATE SET value = nosuch;
+INSERT INTO kv (key, value) VALUES ('a', 'x') ON CONFLICT (key) DO UPDATE SET value = 'const', expires_at = NULL RETURNING value;
+INSERT INTO kv (key, value) VALUES ('u', 'x') ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE kv.seq = 5;
+INSERT INTO kv AS k (key, value) VALUES ('a', 'z') ON CONFLICT ON CONSTRAINT kv_pkey DO UPDATE SET value = excluded.value RETURNING k.key, value;
+INSERT INTO kv (key, value, expires_at) VALUES ('later', 'x', '2100-01-01') RETURNING key, expires_at;
+UPDATE kv SET expires_at = '2000-01-01' WHERE key = 'later';
+SELECT key FROM kv WHERE key = 'later';
+SELECT key FROM kv WHERE key LIKE 'la%';
+SELECT count(*) FROM kv WHERE key = 'later';
+DELETE FROM kv WHERE key IN ('b/2', 'nosuch', 'a') RETURNING key;
+DELETE FROM kv WHERE key LIKE 'b/%';
+INSERT INTO kv (key) VALUES ('r1'), ('r2'), ('r3');
+DELETE FROM kv WHERE key >= 'r1' AND key < 'r3';
+SELECT key FROM kv WHERE key >= 'r' AND key < 's';
+SELECT value FROM kv WHERE value = 'x';
+SELECT nosuch FROM kv WHERE key = 'a';
+SELECT key FROM kv WHERE key = 5;
 DELETE FROM kv;

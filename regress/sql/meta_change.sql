@@ -1,4 +1,6 @@
 -- meta.set, rename, remove, remove_many, remove_range.
+\set VERBOSITY verbose
+\set QUIET off
 SET datestyle = 'ISO, MDY'; SET timezone = 'UTC';
 INSERT INTO meta (pid, name, id, type) VALUES (0, 'change', 300, 'd'), (0, 'change2', 301, 'd');
 INSERT INTO meta (pid, name, id, size, mtime) VALUES (300, 'f', 3001, 10, '2024-01-01');

@@ -1,4 +1,6 @@
 -- meta.lookup, lookup_many, list, count, scan.
+\set VERBOSITY verbose
+\set QUIET off
 SET datestyle = 'ISO, MDY'; SET timezone = 'UTC';
 INSERT INTO meta (pid, name, id, type) VALUES (0, 'read', 200, 'd');
 INSERT INTO meta (pid, name, id, size) VALUES (200, 'a1', 2001, 1), (200, 'a2', 2002, 2), (200, 'a3', 2003, 3), (200, 'b1', 2004, 4), (200, 'b2', 2005, 5), (200, 'B1', 2006, 6), (200, 'c%x', 2007, 7), (200, 'c_x', 2008, 8);
@@ -13,10 +15,35 @@ SELECT id FROM meta WHERE pid = 200 AND name = NULL;
 SELECT count(*) FROM meta WHERE pid = 200 AND name = 'a1';
 SELECT count(*) AS n FROM meta WHERE pid = 200 AND name = 'nosuch';
 SELECT name FROM meta WHERE pid = 200 AND name = 'a1' AND type = 'd';
+SELECT name, size FROM meta WHERE pid = 200 AND name = 'a1' AND size = 1;
+SELECT name, size FROM meta WHERE pid = 200 AND name = 'a1' AND size > 1;
+SELECT * FROM meta WHERE pid = 424242 AND name = 'a1';
+SELECT meta.name FROM ONLY meta WHERE pid = 200 AND name = 'a1';
+SELECT name FROM meta WHERE (pid, name) = (200, 'a1');
+SELECT name FROM meta WHERE pid = '200' AND name = $$a1$$;
+SELECT name FROM meta WHERE pid = 200.0 AND name = E'\x61\x31';
+SELECT name FROM meta WHERE pid = 200.5 AND name = 'a1';
+SELECT name FROM meta WHERE pid = +200 AND name = U&'\0061\0031';
+SELECT name FROM meta WHERE pid = CAST('200' AS bigint) AND name = 'a1'::varchar;
+select NAME from META where PID = 200 and NAME = 'a1';
+SELECT /* c /* nested */ */ name -- x
+FROM meta WHERE pid = 200 AND name = 'a1';
+SELECT FROM meta WHERE pid = 200 AND name = 'a1';
+SELECT name FROM meta WHERE pid = NULL AND name = 'a1';
+SELECT name FROM meta WHERE pid = 200 AND pid = 201 AND name = 'a1';
 -- many
 SELECT name, id FROM meta WHERE pid = 200 AND name IN ('b2', 'nosuch', 'a1') ORDER BY name;
 SELECT name, id FROM meta WHERE pid = 200 AND name = ANY('{b1,a2,a2}') ORDER BY name;
 SELECT name FROM meta WHERE pid = 200 AND name = ANY(ARRAY['b1', 'a2']) ORDER BY name DESC;
+SELECT name FROM meta WHERE pid = 200 AND name = ANY(ARRAY['b1', 'a2']::text[]) ORDER BY name;
+SELECT name FROM meta WHERE pid = 200 AND name IN ('a1', NULL);
+SELECT name FROM meta WHERE pid = 200 AND name = ANY(NULL);
+SELECT name FROM meta WHERE pid = 200 AND name = ANY('{}');
+SELECT name FROM meta WHERE pid = 200 AND name = ANY('{a1');
+SELECT name FROM meta WHERE pid = 200 AND name = ANY('a1');
+SELECT name FROM meta WHERE pid = 200 AND name = ANY(5);
+SELECT count(*) FROM meta WHERE pid = 200 AND name IN ('a1', 'a2', 'a2', 'zz');
+SELECT name FROM meta WHERE pid = 200 AND name IN ('b1', 'a1') AND type = 'f' ORDER BY name LIMIT 1;
 -- list
 SELECT name, type FROM meta WHERE pid = 200;
 SELECT name FROM meta WHERE pid = 200 AND name <> '_attr_' ORDER BY name;
@@ -32,12 +59,29 @@ SELECT name FROM meta WHERE pid = 200 AND name <> '_attr_' FETCH FIRST 2 ROWS ON
 SELECT name FROM meta WHERE pid = 200 ORDER BY name LIMIT ALL;
 SELECT name FROM meta WHERE pid = 424242;
 SELECT name FROM meta WHERE pid = 200 LIMIT -1;
+SELECT name FROM meta WHERE pid = 200 LIMIT 'x';
+SELECT name FROM meta WHERE pid = 200 LIMIT 9223372036854775807;
+SELECT name FROM meta WHERE pid = 200 LIMIT 9223372036854775808;
+SELECT name FROM meta WHERE pid = 200 AND name <> '_attr_' LIMIT NULL;
+SELECT name FROM meta WHERE pid = 200 ORDER BY name LIMIT 2 OFFSET 1;
+SELECT name FROM meta WHERE pid = 200 AND name BETWEEN 'a2' AND 'b1' ORDER BY pid, name;
+SELECT name FROM meta WHERE pid = 200 AND class IS NOT NULL;
+SELECT name FROM meta WHERE pid = 200 AND class IS NULL AND size >= 7 ORDER BY name;
+SELECT name FROM meta WHERE pid = 200 AND name > 'b' AND name < 'a';
+SELECT name FROM meta WHERE pid = 200 AND name LIKE 'a%' AND name > 'a1' AND name <> 'a2';
+SELECT name FROM meta WHERE pid = 200 AND name LIKE 'a1';
+SELECT name FROM meta WHERE pid = 200 AND name LIKE NULL;
+SELECT name AS n FROM meta WHERE pid = 200 ORDER BY n DESC LIMIT 1;
+SELECT name FROM meta WHERE pid = 200 ORDER BY 2;
 -- count
 SELECT count(*) FROM meta WHERE pid = 200;
 SELECT count(*) FROM meta WHERE pid = 200 AND name > 'a' AND name < 'b';
 SELECT count(*) AS files FROM meta WHERE pid = 200 AND type = 'f';
 -- scan in key order
 SELECT pid, name FROM meta WHERE (pid, name) > (200, 'b1') ORDER BY pid, name LIMIT 4;
+SELECT pid, name FROM meta WHERE pid >= 200 AND pid < 201 ORDER BY pid, name LIMIT 3;
+SELECT pid, name FROM meta WHERE (pid, name) >= (200, 'c') ORDER BY pid, name LIMIT 2;
+SELECT pid, name FROM meta WHERE pid = 200 AND (pid, name) > (200, 'b1') LIMIT 4;
 -- what has no pattern, is unknown, or has the wrong type
 SELECT max(size) FROM meta WHERE pid = 200;
 SELECT name FROM meta WHERE size = 1;
@@ -52,5 +96,31 @@ SELECT nosuch(1);
 SELECT name FROM meta WHERE pid = 'x';
 SELECT name FROM meta WHERE pid = 99999999999999999999;
 SELECT name FROM meta WHERE name = 5 AND pid = 200;
+SELECT name FROM meta WHERE mtime = 'x' AND pid = 200;
+SELECT name FROM meta WHERE pid = true;
+SELECT name FROM meta WHERE pid = '';
+SELECT name FROM meta WHERE pid = '99999999999999999999';
+SELECT DISTINCT name FROM meta WHERE pid = 200;
+SELECT name FROM meta WHERE pid = 200 GROUP BY name;
+SELECT name FROM meta WHERE pid = 200 AND name ILIKE 'a%';
+SELECT name FROM meta WHERE pid = 200 AND name ~ '^a';
+SELECT upper(name) FROM meta WHERE pid = 200 AND name = 'a1';
+SELECT name FROM meta WHERE pid = 200 AND name = 'a1' UNION SELECT 'x';
+WITH x AS (SELECT 1) SELECT name FROM meta WHERE pid = 200 AND name = 'a1';
+SELECT name FROM (SELECT name FROM meta WHERE pid = 200 AND name = 'a1') s;
+SELECT a.name FROM meta a JOIN meta b ON a.pid = b.pid WHERE a.pid = 200;
+SELECT m.name FROM meta WHERE pid = 200;
+SELECT nosuch.* FROM meta WHERE pid = 424242;
+SELECT meta.nosuch FROM meta WHERE pid = 200;
+SELECT meta.name FROM meta m WHERE pid = 200;
+SELECT name FROM meta WHERE pid = 200 AND name = nosuch('a');
+SELECT name FROM meta WHERE pid = 200::nosuch;
+SELECT name FROM meta WHERE pid = $1;
+SELECT name FROM meta WHERE pid = 200 AND name = E'\xff';
+SELECT name FROM meta WHERE pid = 200 AND name = E'\u0000';
+TABLE nosuch;
+SELECT name INTO x FROM meta;
 SELEC name FROM meta;
+SELECT name FROM meta WHERE pid = 200));
+SELECT name FROM meta WHERE pid = 200 AND name = 'a1' LIMIT 1 LIMIT 2;
 SELECT name FROM meta WHERE pid = ;

@@ -70,7 +70,6 @@ struct cl_shard {
     bool ticking;
 
     uint64_t flush_errors, cuts, stalls;
-    unsigned flush_io_errors; /* in a row, beside full disks */
     struct histogram flush_us;
 };
 

@@ -23,7 +23,6 @@
 #include "cluster/shard.h"
 
 #define RETRY_US 1000000u
-#define ERRORS_PER_LINE 60u
 #define IO_ERRORS_MAX 3u
 
 size_t cl__memtable_bytes(const struct cl_node *n)
@@ -56,14 +55,13 @@ static void flush_failed(struct cl_shard *s, status st)
     struct cl_node *n = s->node;
     s->flush_errors++;
     s->flush_retry_us = env_mono_us(n->env) + RETRY_US;
-    if (s->flush_errors % ERRORS_PER_LINE == 1)
-        LOG_WARN("shard.flush_failed", LOG_U64("shard", s->id), LOG_STR("why", status_text(st)),
-                 LOG_U64("times", s->flush_errors));
+    LOG_WARN("shard.flush_failed", LOG_U64("shard", s->id), LOG_STR("why", status_text(st)),
+             LOG_U64("times", s->flush_errors));
     if (st == ST_DISK_FULL)
         n->store_full = true;
     else if (st == ST_CORRUPT)
         cl_shard_fence(s, st);
-    else if (++s->flush_io_errors >= IO_ERRORS_MAX)
+    else if (s->flush_errors >= IO_ERRORS_MAX)
         cl__node_fail(n, st);
 }
 
@@ -103,19 +101,11 @@ static void flush_done(struct pool_job *job)
         flush_failed(s, j->result);
     } else {
         n->store_full = false;
-        s->flush_errors = s->flush_io_errors = 0;
+        s->flush_errors = 0;
         cut_log(s);
     }
     cl__flush_check_waits(n);
     cl__node_kick(n);
-}
-
-/* What the oldest generation can hold at most: it was sealed when it came over its size. */
-static uint64_t generation_bytes_max(const struct cl_shard *s)
-{
-    uint64_t memory = kv_state_memory(s->state);
-    uint64_t sealed = s->node->options.memtable_bytes + LIMIT_COMMAND_BYTES;
-    return memory < sealed ? memory : sealed;
 }
 
 static void flush_start(struct cl_shard *s, hlc_ts log_time)
@@ -128,7 +118,7 @@ static void flush_start(struct cl_shard *s, hlc_ts log_time)
     j->job.run = flush_run;
     j->job.done = flush_done;
     j->started_us = env_mono_us(s->node->env);
-    j->bytes = generation_bytes_max(s);
+    j->bytes = kv_state_memory(s->state);
     s->flushing = true;
     if (cl__job_start(s->node, &j->job) != ST_OK) {
         s->flushing = false;

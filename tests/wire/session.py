@@ -408,19 +408,6 @@ def row_limit_never_suspends_what_returns_no_rows(env):
 # -- COPY ------------------------------------------------------------------------------------------
 
 @test
-def binary_copy_has_its_header_with_the_first_row(env):
-    """psycopg reads the first message as header and row; PostgreSQL sends them so."""
-    c = env.conn()
-    c.q("INSERT INTO kv (key) VALUES ('%sk')" % env.prefix)
-    head = b"PGCOPY\n\xff\r\n\0" + b"\0" * 8
-    for where, first in (("%sk" % env.prefix, head + b"\0\1"), ("%snone" % env.prefix, head + b"\xff\xff")):
-        c.send(query("COPY (SELECT key FROM kv WHERE key = '%s') TO STDOUT (FORMAT binary)" % where))
-        data = [body for kind, body in c.until("Z") if kind == "d"]
-        assert data[0].startswith(first), data
-        eq(data[-1][-2:], b"\xff\xff")
-
-
-@test
 def copy_of_many_rows_commits_in_batches(env):
     c = env.conn()
     n = 12500

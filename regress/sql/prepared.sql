@@ -1,0 +1,73 @@
+-- PREPARE, EXECUTE, DEALLOCATE.
+\set VERBOSITY verbose
+\set QUIET off
+SET datestyle = 'ISO, MDY'; SET timezone = 'UTC';
+INSERT INTO meta (pid, name, id, type) VALUES (0, 'prepared', 750, 'd');
+INSERT INTO meta (pid, name, size) VALUES (750, 'a', 1), (750, 'b', 2);
+PREPARE look (bigint, text) AS SELECT name, size FROM meta WHERE pid = $1 AND name = $2;
+EXECUTE look (750, 'a');
+EXECUTE look (750, 'nosuch');
+EXECUTE look (NULL, 'a');
+EXECUTE look ('750', 'b');
+EXECUTE look (750);
+EXECUTE look (750, 'a', 1);
+EXECUTE look;
+EXECUTE look ('x', 'a');
+EXECUTE look (true, 'a');
+EXECUTE look (750, 5);
+EXECUTE look (nosuch, 'a');
+PREPARE look AS SELECT 1;
+DEALLOCATE look;
+EXECUTE look (750, 'a');
+-- types are found from the places of the parameters
+PREPARE infer AS SELECT name FROM meta WHERE pid = $1 AND name > $2 LIMIT $3;
+EXECUTE infer (750, 'a', 1);
+EXECUTE infer (750, 'a', 'x');
+EXECUTE infer (750, 'a', -1);
+PREPARE many AS SELECT name, size FROM meta WHERE pid = $1 AND name = ANY($2) ORDER BY name;
+EXECUTE many (750, '{a,b,c}');
+EXECUTE many (750, ARRAY['b', 'c']);
+EXECUTE many (750, NULL);
+PREPARE ins AS INSERT INTO meta (pid, name, size, mtime) VALUES ($1, $2, $3, $4) RETURNING name, size, mtime;
+EXECUTE ins (750, 'c', 3, '2024-01-01');
+EXECUTE ins (750, 'c', 3, '2024-01-01');
+EXECUTE ins (750, 'd', 'many', '2024-01-01');
+EXECUTE ins (750, 'd', 4, 'yesterdayish');
+EXECUTE ins (750, NULL, 4, now());
+PREPARE upd AS UPDATE meta SET size = size + $1 WHERE pid = $2 AND name = $3 RETURNING size;
+EXECUTE upd (5, 750, 'a');
+EXECUTE upd (-5, 750, 'a');
+PREPARE del AS DELETE FROM meta WHERE pid = $1 AND name = $2;
+EXECUTE del (750, 'c');
+EXECUTE del (750, 'c');
+PREPARE twice AS SELECT name FROM meta WHERE pid = $1 AND name = $2 AND size >= $1;
+EXECUTE twice (750, 'a');
+PREPARE consts AS SELECT $1::int8 AS i, $2::text AS t, $3 AS u;
+EXECUTE consts (5, 'x', 'y');
+EXECUTE consts ('z', 'x', 'y');
+-- errors
+PREPARE q (bigint) AS SELECT name FROM meta WHERE pid = $1 AND name = $2 AND size = $3;
+PREPARE q2 (text, text) AS SELECT name FROM meta WHERE pid = $1 AND name = $2;
+PREPARE q3 (nosuch) AS SELECT 1;
+PREPARE q4 AS SELECT nosuch FROM meta WHERE pid = $1;
+PREPARE q5 AS SELECT max(size) FROM meta WHERE pid = $1;
+PREPARE q6 AS nonsense;
+PREPARE q7 AS BEGIN;
+PREPARE q8 AS SELECT $3::text;
+EXECUTE q8 ('a', 'b', 'c');
+DEALLOCATE nosuch;
+DEALLOCATE PREPARE infer;
+EXECUTE infer (750, 'a', 1);
+-- in a transaction: PREPARE is not undone
+BEGIN;
+PREPARE stays AS SELECT 1 AS one;
+ROLLBACK;
+EXECUTE stays;
+BEGIN;
+EXECUTE nosuch;
+EXECUTE stays;
+ROLLBACK;
+EXPLAIN EXECUTE del (750, 'a');
+DEALLOCATE ALL;
+EXECUTE stays;
+DISCARD ALL;
