@@ -10,6 +10,10 @@ import random
 from pgclient import Client, Lost, PgError
 
 HOT = 900
+# How often each kind of statement comes; at FULL rows a worker mostly removes.
+WEIGHTS = dict(create=30, mkdir=6, rmdir=4, remove=12, rename=12, add=12, upsert=12, many=5, block=8, kv_delete=4, undo=3)
+FULL_WEIGHTS = [5, 1, 10, 40, 12, 12, 12, 1, 8, 4, 3]
+FULL = 120
 UNKNOWN = {"40003", "57P01", "57P03", "53100", "53200"}
 
 
@@ -25,6 +29,7 @@ class Worker:
         self.acked = 0
         self.maybe = 0
         self.problem = None
+        self.gone = set()     # fids that entries had and lost since the last recount
 
     # -- setup -------------------------------------------------------------------------------
     def prepare(self, c):
@@ -37,13 +42,16 @@ class Worker:
         self.serial += 1
         return "w%d_%06d" % (self.n, self.serial)
 
+    def all_dirs(self):
+        """Every directory that this worker made and that is there."""
+        return self.dirs + [v[1] for k, v in self.model.items() if k[0] == "meta" and v[0] == "d"]
+
     def entries(self, kinds):
         return [k for k, v in self.model.items() if k[0] == "meta" and v[0] in kinds]
 
     def step(self, c):
         r = self.rng
-        what = r.choices(["create", "mkdir", "rmdir", "remove", "rename", "add", "upsert", "many", "block", "kv_delete", "undo"],
-                         [30, 6, 4, 12, 12, 12, 12, 5, 8, 4, 3])[0]
+        what = r.choices(list(WEIGHTS), WEIGHTS.values() if len(self.model) < FULL else FULL_WEIGHTS)[0]
         change, sql = getattr(self, "do_" + what)()
         if not sql:
             return
@@ -60,6 +68,8 @@ class Worker:
             if e.state in UNKNOWN:
                 raise Lost(str(e))
             raise
+        self.gone |= {self.model[k][3] for k, v in change.items() if v is None and k[0] == "meta" and k in self.model}
+        self.gone.discard(None)
         self.model.update(change)
         for k in [k for k, v in change.items() if v is None]:
             self.model.pop(k, None)
@@ -198,6 +208,7 @@ class Worker:
                     other[k] = v
             if not self.differences(other, seen):
                 wrong = []
+        self.gone |= {v[3] for k, v in self.model.items() if k[0] == "meta" and v[3] is not None}
         self.model, self.pending = seen, None
         return ["worker %d: %s" % (self.n, w) for w in wrong]
 
@@ -219,9 +230,16 @@ class Worker:
         for k, v in want.items():
             if got.get(k, 0) != v:
                 out.append("worker %d: quota %s is %s, a recount gives %s" % (self.n, k, got.get(k), v))
-        for k, v in self.model.items():
-            if k[0] == "meta" and v[3] is not None:
-                at = [tuple(r) for r in c.rows("SELECT pid, name FROM secondary_index WHERE fid = %d" % v[3])]
-                if at != [(str(k[1]), k[2])]:
-                    out.append("worker %d: index of fid %d is %s, expected %s" % (self.n, v[3], at, k[1:]))
+        fids = {v[3]: (str(k[1]), k[2]) for k, v in self.model.items() if k[0] == "meta" and v[3] is not None}
+        gone, self.gone = self.gone - set(fids), set()
+        asked = sorted(set(fids) | gone)
+        found = {}
+        for some in [asked[i:i + 100] for i in range(0, len(asked), 100)]:
+            sql = "; ".join("SELECT fid, pid, name FROM secondary_index WHERE fid = %d" % f for f in some)
+            for fid, pid, name in c.rows(sql):
+                found.setdefault(int(fid), []).append((pid, name))
+        for fid in asked:
+            want = [fids[fid]] if fid in fids else []
+            if found.get(fid, []) != want:
+                out.append("worker %d: index of fid %d is %s, expected %s" % (self.n, fid, found.get(fid), want))
         return out[:10]
