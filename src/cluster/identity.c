@@ -30,19 +30,38 @@ char *cl_identity_path(struct arena *a, const char *dir, const char *name)
     return arena_printf(a, "%s/%s", dir, name);
 }
 
+/* Makes the name of PATH in the directory that holds it durable. */
+static status sync_parent(struct env *env, struct arena *a, const char *path)
+{
+    char *parent = arena_printf(a, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL)
+        return env->ops->sync_dir(env, ".");
+    slash[slash == parent ? 1 : 0] = '\0';
+    return env->ops->sync_dir(env, parent);
+}
+
+static status make_one(struct env *env, struct arena *a, const char *path)
+{
+    status st = env->ops->mkdir(env, path);
+    if (st == ST_OK)
+        return sync_parent(env, a, path);
+    return st == ST_EXISTS ? ST_OK : st;
+}
+
 /* Makes DIR and its missing parents. */
 static status make_directory(struct env *env, struct arena *a, const char *dir)
 {
     char *path = arena_printf(a, "%s", dir);
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = '\0';
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        status st = env->ops->mkdir(env, path);
+        status st = make_one(env, a, path);
         *slash = '/';
-        if (st != ST_OK && st != ST_EXISTS)
-            return st;
+        ST_TRY(st);
     }
-    status st = env->ops->mkdir(env, path);
-    return st == ST_EXISTS ? ST_OK : st;
+    return make_one(env, a, path);
 }
 
 struct contents {
@@ -124,6 +143,9 @@ static status make_identity(struct env *env, struct arena *a, const char *dir, u
                             struct cl_identity *out, struct err *err)
 {
     ST_TRY(check_empty(env, a, dir, err));
+    /* An earlier start may have made the directory and died before its name was durable. One that
+     * somebody else made may lie where we cannot look. */
+    (void)sync_parent(env, a, dir);
     *out = (struct cl_identity){.cluster_id = random_id(env),
                                 .node_id = FIRST_NODE_ID,
                                 .store_id = random_id(env),

@@ -210,6 +210,12 @@ status cl__stream_recover(struct cl_node *n, struct err *err)
         err_set(err, st, "could not make \"%s/log\"", n->dir);
         goto out;
     }
+    /* The names of log and store, also where an earlier start died before this. */
+    st = n->env->ops->sync_dir(n->env, n->dir);
+    if (st != ST_OK) {
+        err_set(err, st, "could not sync \"%s\"", n->dir);
+        goto out;
+    }
     ST_GOTO(out, raft_log_open(n->env, &options, &recovery, &n->stream.log, err));
     if (r.foreign > 0) {
         st = err_set(err, ST_INVALID,

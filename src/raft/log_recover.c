@@ -544,14 +544,14 @@ static status first_segment(struct raft_log *log)
     return ST_OK;
 }
 
+/* Synced also when it is there: who made it may have died before. */
 static status make_dir(struct env *env, const char *dir)
 {
     char parent[RAFT__PATH_BYTES];
     status st = env->ops->mkdir(env, dir);
 
-    if (st == ST_EXISTS)
-        return ST_OK;
-    ST_TRY(st);
+    if (st != ST_EXISTS)
+        ST_TRY(st);
     snprintf(parent, sizeof parent, "%s", dir);
     char *slash = strrchr(parent, '/');
     if (slash == parent)
@@ -563,6 +563,9 @@ static status make_dir(struct env *env, const char *dir)
 
 static status settle(struct raft_log *log, const struct raft__scan *scan)
 {
+    /* A process that was killed between naming a segment and syncing the directory left a name
+     * that a loss of power would take back, with all that is written under it from now on. */
+    ST_TRY(log->env->ops->sync_dir(log->env, log->options.dir));
     ST_TRY(raft__segment_adopt(log));
     if (scan->count > 0)
         ST_TRY(retire_behind_end(log, scan));

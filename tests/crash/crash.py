@@ -240,7 +240,8 @@ class Run:
         return min(can, key=lambda x: (x.fired + 2 * x.missed, self.rng.random()))
 
     def go(self):
-        self.prepare().kill()
+        if not self.kills:
+            self.prepare().kill()
         sites = self.sites()
         for number in range(1, self.o.kills + 1):
             if number > self.o.kills * 3 // 4:

@@ -1,15 +1,17 @@
 """Take back what a loss of power could take back, from the journal of powerdisk.c.
 
 Data: of the writes to a file since its last sync any subset survives, each perhaps only in some of
-its 512-byte sectors.  Names: creations, renames and unlinks whose directory was not synced after
+its 512-byte sectors, or with its length and no content.  Names: creations, renames and unlinks whose directory was not synced after
 them survive up to a random point in their order.  Everything else stays.
 """
 import os
+import shutil
 import struct
 
 HEAD = struct.Struct("=IIQQQIIIIII")      # struct record with its tail padding
 MAGIC = 0x70776473
-WRITE, SIZE, SYNC, DIRSYNC, CREATE, RENAME, UNLINK = range(1, 8)
+WRITE, SIZE, SYNC, DIRSYNC, CREATE, RENAME, UNLINK, MKDIR, RMDIR = range(1, 10)
+NAMES = (CREATE, RENAME, UNLINK, MKDIR, RMDIR)
 
 
 def records(path):
@@ -32,6 +34,19 @@ def records(path):
                    grave=parts[2].decode(), old=parts[3], new=parts[4])
 
 
+def fates(rng, count):
+    """What becomes of COUNT unsynced writes, in their order."""
+    way = rng.choice(["mixed", "mixed", "none", "first", "last"])
+    if way == "mixed":          # the disk took them in any order
+        return [rng.choice(["drop", "drop", "keep", "tear", "tear", "blank"]) for _ in range(count)]
+    if way == "none":
+        return ["drop"] * count
+    whole = rng.randint(0, count)
+    if way == "first":          # in order, one under way
+        return (["keep"] * whole + ["tear"] + ["drop"] * count)[:count]
+    return (["drop"] * whole + ["keep"] * count)[:count]
+
+
 def power_cut(root, grave, journal, rng):
     """Returns counts of what was done."""
     log = list(records(journal))
@@ -41,8 +56,8 @@ def power_cut(root, grave, journal, rng):
             synced[r["ino"]] = i
         elif r["kind"] == DIRSYNC:
             dir_synced[r["ino"]] = i
-    done = dict(dropped=0, kept=0, torn=0, names=0)
-    names = [r for i, r in enumerate(log) if r["kind"] in (CREATE, RENAME, UNLINK) and dir_synced.get(r["offset"], -1) < i]
+    done = dict(dropped=0, kept=0, torn=0, blank=0, names=0)
+    names = [r for i, r in enumerate(log) if r["kind"] in NAMES and dir_synced.get(r["offset"], -1) < i]
     data = [r for i, r in enumerate(log) if r["kind"] in (WRITE, SIZE) and synced.get(r["ino"], -1) < i]
     paths = {}
     for top in (root, grave):
@@ -54,11 +69,11 @@ def power_cut(root, grave, journal, rng):
         p = paths.get(r["ino"])
         if p:
             undo_data(p, r)
-    for r in data:
+    for r, fate in zip(data, fates(rng, len(data))):
         p = paths.get(r["ino"])
         if p:
-            redo_data(p, r, rng, done)
-    keep = rng.randint(0, len(names))
+            redo_data(p, r, fate, rng, done)
+    keep = rng.choice([0, rng.randint(0, len(names))])
     for r in reversed(names[keep:]):
         undo_name(r)
         done["names"] += 1
@@ -73,8 +88,7 @@ def undo_data(path, r):
     os.close(fd)
 
 
-def redo_data(path, r, rng, done):
-    fate = rng.choice(["drop", "keep", "tear"])
+def redo_data(path, r, fate, rng, done):
     if r["kind"] == SIZE:
         if fate == "keep":
             os.truncate(path, r["offset"])
@@ -83,9 +97,14 @@ def redo_data(path, r, rng, done):
         done["dropped"] += 1
         return
     fd = os.open(path, os.O_RDWR)
+    end = r["offset"] + len(r["new"])
     if fate == "keep":
         os.pwrite(fd, r["new"], r["offset"])
         done["kept"] += 1
+    elif fate == "blank":
+        if os.fstat(fd).st_size < end:
+            os.ftruncate(fd, end)
+        done["blank"] += 1
     else:
         at = 0
         while at < len(r["new"]):
@@ -98,7 +117,12 @@ def redo_data(path, r, rng, done):
 
 
 def undo_name(r):
-    if r["kind"] == CREATE:
+    if r["kind"] == MKDIR:
+        if os.path.isdir(r["path"]) and os.stat(r["path"]).st_ino == r["ino"]:
+            shutil.rmtree(r["path"])
+    elif r["kind"] == RMDIR:
+        os.makedirs(r["path"], exist_ok=True)
+    elif r["kind"] == CREATE:
         if os.path.exists(r["path"]) and os.stat(r["path"]).st_ino == r["ino"]:
             os.unlink(r["path"])
     elif r["kind"] == RENAME:

@@ -7,6 +7,9 @@
  * they happened: durability is what the journal says, so the real one is not needed. After a kill,
  * powercut.py takes back what a loss of power could take back.
  *
+ * POWERDISK_IGNORE_SYNC=PART is the test of the test: syncs of files and directories whose path
+ * has PART in it ("/store", "/log/", "/") are not written down, as if the program had left them out.
+ *
  * A record: struct record, then path(s), old bytes, new bytes. One mutex orders everything.
  */
 #define _GNU_SOURCE
@@ -27,7 +30,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum kind { K_WRITE = 1, K_SIZE, K_SYNC, K_DIRSYNC, K_CREATE, K_RENAME, K_UNLINK };
+enum kind { K_WRITE = 1, K_SIZE, K_SYNC, K_DIRSYNC, K_CREATE, K_RENAME, K_UNLINK, K_MKDIR, K_RMDIR };
 
 struct record {
     uint32_t magic, kind;
@@ -40,6 +43,7 @@ struct record {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char root[PATH_MAX], grave[PATH_MAX];
+static const char *ignore; /* NULL: every sync counts */
 static size_t root_size;
 static int journal = -1;
 static uint64_t grave_serial;
@@ -61,6 +65,7 @@ __attribute__((constructor)) static void start(void)
         return;
     root_size = strlen(root);
     snprintf(grave, sizeof grave, "%s", g);
+    ignore = getenv("POWERDISK_IGNORE_SYNC");
     journal = REAL(open)(j, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
@@ -96,7 +101,8 @@ static bool absolute(int dirfd, const char *name, char out[PATH_MAX])
     return snprintf(out, PATH_MAX, "%s/%s", dir, slash + 1) < PATH_MAX;
 }
 
-static bool tracked_fd(int fd, struct stat *st)
+/* PATH, if not NULL, gets the file's path. */
+static bool tracked_fd(int fd, struct stat *st, char *path_out)
 {
     char link[64], path[PATH_MAX];
     if (journal < 0 || fd == journal)
@@ -108,6 +114,8 @@ static bool tracked_fd(int fd, struct stat *st)
     if (n < 0)
         return false;
     path[n] = 0;
+    if (path_out)
+        memcpy(path_out, path, (size_t)n + 1);
     return inside(path);
 }
 
@@ -170,7 +178,7 @@ static ssize_t do_write(int fd, const struct iovec *iov, int count, off_t at, bo
 {
     struct stat st;
     pthread_mutex_lock(&lock);
-    if (tracked_fd(fd, &st) && S_ISREG(st.st_mode)) {
+    if (tracked_fd(fd, &st, NULL) && S_ISREG(st.st_mode)) {
         uint64_t offset = (uint64_t)at;
         if (!positioned)
             offset = (fcntl(fd, F_GETFL) & O_APPEND) ? (uint64_t)st.st_size : (uint64_t)lseek(fd, 0, SEEK_CUR);
@@ -216,7 +224,7 @@ static int do_size(int fd, off_t size, int (*change)(int, off_t))
 {
     struct stat st;
     pthread_mutex_lock(&lock);
-    if (tracked_fd(fd, &st)) {
+    if (tracked_fd(fd, &st, NULL)) {
         /* What is cut off comes back when the cut is undone. */
         uint64_t old_size = (uint64_t)st.st_size;
         size_t lost = (uint64_t)size < old_size ? (size_t)(old_size - (uint64_t)size) : 0;
@@ -260,8 +268,9 @@ EXPORT int fallocate64(int fd, int mode, off_t at, off_t n)
 static int do_sync(int fd)
 {
     struct stat st;
+    char path[PATH_MAX];
     pthread_mutex_lock(&lock);
-    if (tracked_fd(fd, &st))
+    if (tracked_fd(fd, &st, path) && !(ignore && strstr(path, ignore)))
         put((struct record){.kind = S_ISDIR(st.st_mode) ? K_DIRSYNC : K_SYNC, .ino = st.st_ino}, NULL, NULL, NULL, NULL, NULL, 0);
     pthread_mutex_unlock(&lock);
     return 0;
@@ -287,7 +296,7 @@ static uint64_t parent_ino(const char *path)
 /* Keeps what PATH names alive under a name in the graveyard. */
 static const char *bury(const char *path, char out[PATH_MAX])
 {
-    if (snprintf(out, PATH_MAX, "%s/%llu", grave, (unsigned long long)++grave_serial) >= PATH_MAX)
+    if (snprintf(out, PATH_MAX, "%s/%d.%llu", grave, (int)getpid(), (unsigned long long)++grave_serial) >= PATH_MAX)
         return NULL;
     return REAL(link)(path, out) == 0 ? out : NULL;
 }
@@ -364,6 +373,35 @@ EXPORT int unlink(const char *name)
         put((struct record){.kind = K_UNLINK, .ino = st.st_ino, .offset = parent_ino(path)}, path, NULL, bury(path, g), NULL, NULL, 0);
     int rc = REAL(unlink)(name);
     int e = errno;
+    pthread_mutex_unlock(&lock);
+    errno = e;
+    return rc;
+}
+EXPORT int mkdir(const char *name, mode_t mode)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    if (journal < 0 || !absolute(AT_FDCWD, name, path) || !inside(path))
+        return REAL(mkdir)(name, mode);
+    pthread_mutex_lock(&lock);
+    int rc = REAL(mkdir)(name, mode);
+    int e = errno;
+    if (rc == 0 && stat(path, &st) == 0)
+        put((struct record){.kind = K_MKDIR, .ino = st.st_ino, .offset = parent_ino(path)}, path, NULL, NULL, NULL, NULL, 0);
+    pthread_mutex_unlock(&lock);
+    errno = e;
+    return rc;
+}
+EXPORT int rmdir(const char *name)
+{
+    char path[PATH_MAX];
+    if (journal < 0 || !absolute(AT_FDCWD, name, path) || !inside(path))
+        return REAL(rmdir)(name);
+    pthread_mutex_lock(&lock);
+    int rc = REAL(rmdir)(name);
+    int e = errno;
+    if (rc == 0)
+        put((struct record){.kind = K_RMDIR, .offset = parent_ino(path)}, path, NULL, NULL, NULL, NULL, 0);
     pthread_mutex_unlock(&lock);
     errno = e;
     return rc;
