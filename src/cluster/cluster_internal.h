@@ -94,6 +94,15 @@ struct cl_counters {
     uint64_t forced_flushes; /* sealed because the shard pinned too much log */
 };
 
+/* See reserve.c. */
+struct cl_reserve {
+    struct pool_job job;
+    struct cl_node *node;
+    bool there, making;
+    status result;     /* of the making */
+    uint64_t retry_us; /* not before */
+};
+
 enum cl_node_phase {
     CL_NODE_OPEN,
     CL_NODE_RECOVERING,
@@ -128,6 +137,7 @@ struct cl_node {
     struct loop_turn *turn;
     struct loop_timer *timer; /* maintenance */
     struct cl_stream stream;
+    struct cl_reserve reserve;
     struct cl_shard *shards[CL_SHARDS];
     struct cl_sink *sink;
     struct cl_reclaim *reclaim;
@@ -159,6 +169,14 @@ bool cl__stream_open(const struct cl_node *n);
 void cl__stream_submit(struct cl_node *n);
 NODISCARD status cl__stream_recover(struct cl_node *n, struct err *err);
 void cl__stream_start(struct cl_node *n);
+
+/* -- reserve.c --------------------------------------------------------------------------------- */
+
+/* Gives the space of the reserve back. False: there was none. */
+bool cl__reserve_release(struct cl_node *n);
+/* At open: is it there? Later: makes it, when it is missing and there is space. */
+void cl__reserve_find(struct cl_node *n);
+void cl__reserve_poll(struct cl_node *n);
 
 /* -- node.c ------------------------------------------------------------------------------------ */
 

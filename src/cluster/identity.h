@@ -7,6 +7,7 @@
  *   identity    text, checksummed, replaced atomically
  *   log/N/      one log stream each
  *   store/      RocksDB
+ *   reserve     zeros; gives its space to a start on a full disk (making.reserve: under way)
  *
  * A replica is tied to its disk: the store id is random and part of every log segment's seed, so a
  * directory that was wiped or put together from two is never taken for what it was.
@@ -19,6 +20,8 @@
 #include "base/err.h"
 
 #define CL_FORMAT_VERSION 1u
+#define CL_RESERVE_NAME "reserve"
+#define CL_RESERVE_MAKING "making.reserve"
 
 struct cl_identity {
     uint64_t cluster_id, node_id, store_id; /* none is 0 */

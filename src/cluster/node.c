@@ -110,6 +110,7 @@ static void on_timer(void *arg)
     }
     n->stream.refused = n->failed == ST_OK ? raft_log_admit(n->stream.log, 0) : n->failed;
     cl__flush_maintain(n);
+    cl__reserve_poll(n);
     cl__transactions_expire(n);
     cl_reclaim_poll(n->reclaim);
     loop_timer_start(n->timer, busy(n) ? TIMER_BUSY_US : TIMER_IDLE_US);
@@ -132,7 +133,12 @@ static status open_store(struct cl_node *n, struct err *err)
                                  .background_threads = n->options.background_threads};
     struct arena a;
     arena_init(&a, 1024);
-    status st = kv_store_open_rocks(cl_identity_path(&a, n->dir, "store"), &o, &n->store, err);
+    const char *path = cl_identity_path(&a, n->dir, "store");
+    status st = kv_store_open_rocks(path, &o, &n->store, err);
+    if (st == ST_DISK_FULL && cl__reserve_release(n)) {
+        err_clear(err);
+        st = kv_store_open_rocks(path, &o, &n->store, err);
+    }
     arena_fini(&a);
     return st;
 }
@@ -152,6 +158,7 @@ static status build(struct cl_node *n, struct err *err)
     n->parse_pool = pool_new("parse", n->options.parse_threads, PARSE_STACK_BYTES, POOL_QUEUE_MAX);
     n->sink = cl_sink_new(n);
     n->reclaim = cl_reclaim_new(n);
+    cl__reserve_find(n);
     n->turn = loop_turn_new(n->reactors[0].loop, on_turn, n);
     n->timer = loop_timer_new(n->reactors[0].loop, on_timer, n);
     return ST_OK;

@@ -151,9 +151,26 @@ static status on_entry(void *arg, uint64_t group, const struct raft_entry *entry
     return ST_OK;
 }
 
+/* The last entry that the log has, or once had and cut. */
+static uint64_t last_known(const struct recovered *g)
+{
+    uint64_t last = g->count > 0 ? g->entries[g->count - 1].index : 0;
+    return last > g->cut ? last : g->cut;
+}
+
 static status restore_group(struct cl_shard *s, struct recovered *g, struct err *err)
 {
     const struct kv_shard_record *record = kv_state_record(s->state);
+    /* An entry is durable in the log before it is applied, so a store that knows more is not the
+     * log's, or the log has lost what was durable. With it went the vote, so nothing may go on. */
+    if (record->applied_index > last_known(g)) {
+        err_set(err, ST_CORRUPT,
+                "the store holds shard %llu up to entry %llu, but its log ends with entry %llu",
+                (unsigned long long)s->id, (unsigned long long)record->applied_index,
+                (unsigned long long)last_known(g));
+        err_hint(err, "Put back the log that belongs to this store, or restore a backup.");
+        return ST_CORRUPT;
+    }
     if (g->cut > record->applied_index && !s->node->options.empty_store)
         return err_set(err, ST_CORRUPT,
                        "the log of shard %llu is cut up to entry %llu, but the store holds it only "

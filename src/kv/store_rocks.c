@@ -10,8 +10,13 @@
  *   S2  Every iterator has both bounds; the memory they point to lives as long as it.
  *   S3  After a failed write or flush the store takes no more writes: RocksDB keeps its background
  *       error until it is opened again, and what was lost is known to the log alone. Reads go on.
+ *       A full disk is different: RocksDB keeps its memtables, looks for space every few seconds
+ *       and goes on by itself; until then its writes fail with the same text.
  *   S4  Filters and indexes are in the memory of open tables, never in the block cache, so a read
  *       at KV_TIER_CACHE is cold only for data blocks.
+ *   S5  RocksDB writes no log of its own: where its assertions are compiled in, as in Debian's, one
+ *       line that a full disk refuses makes the next line abort the process. What fails comes back
+ *       as the text of an error and goes to our log.
  *
  * Threads: RocksDB is thread-safe; writers are pool threads, one flush at a time per shard.
  */
@@ -25,10 +30,14 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <time.h>
 
 #define BLOCK_BYTES 4096u
 #define BLOOM_BITS 10.0
 #define TIERS 3
+#define FLUSH_PAUSE_NS 2000000
+#define FLUSH_PAUSES_MAX 1000u
+#define LOG_NOTHING 6             /* above every level of RocksDB */
 #define ROOM_BYTES_MIN (8u << 20) /* for compactions beside the flush */
 
 struct rocks_store {
@@ -42,6 +51,7 @@ struct rocks_store {
     rocksdb_compactoptions_t *compact_options;
     rocksdb_readoptions_t *read_options[TIERS]; /* by enum kv_tier, for point reads */
     _Atomic int failed;                         /* a status; S3 */
+    _Atomic bool was_full;                      /* it has met a full disk; S3 */
     _Atomic uint64_t gets, gets_cold, iters, seeks, batches, keys_written, keys_deleted, flushes;
 };
 
@@ -71,31 +81,36 @@ static bool begins_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Takes the error text that RocksDB allocated. The C API has no codes, only these texts. */
+/* The C API has no codes, only texts. */
+static status error_status(const char *text)
+{
+    if (begins_with(text, "Result incomplete"))
+        return ST_COLD;
+    if (begins_with(text, "Corruption"))
+        return ST_CORRUPT;
+    return strstr(text, "No space left on device") != NULL ? ST_DISK_FULL : ST_IO;
+}
+
+/* Takes the error text that RocksDB allocated. */
 static status error_take(char *text, const char *what)
 {
-    status st = ST_IO;
-
     if (text == NULL)
         return ST_OK;
-    if (begins_with(text, "Result incomplete"))
-        st = ST_COLD;
-    else if (begins_with(text, "Corruption"))
-        st = ST_CORRUPT;
-    else if (strstr(text, "No space left on device") != NULL)
-        st = ST_DISK_FULL;
+    status st = error_status(text);
     if (st != ST_COLD)
         LOG_ERROR("store.failed", LOG_STR("call", what), LOG_STR("error", text));
     rocksdb_free(text);
     return st;
 }
 
-/* The first failure of a write or flush stays; see S3. */
+/* The first failure of a write or flush stays, unless the disk was full; see S3. */
 static status latch(struct rocks_store *s, status st)
 {
     int none = ST_OK;
 
-    if (st != ST_OK)
+    if (st == ST_DISK_FULL)
+        atomic_store_explicit(&s->was_full, true, memory_order_relaxed);
+    else if (st != ST_OK)
         atomic_compare_exchange_strong_explicit(&s->failed, &none, (int)st, memory_order_acq_rel,
                                                 memory_order_acquire);
     return st;
@@ -324,6 +339,27 @@ static status rocks_write(struct kv_store *base, struct kv_store_batch *batch)
     return st;
 }
 
+static uint64_t property(const struct rocks_store *s, const char *name)
+{
+    uint64_t v = 0;
+
+    return rocksdb_property_int(s->db, name, &v) == 0 ? v : 0;
+}
+
+/* Once an attempt to go on after a full disk has failed, RocksDB 7.8 returns from a flush without
+ * waiting for it, also when later attempts succeed. Who asked checks what is persisted; this only
+ * gives the flush the time that it takes. */
+static void wait_for_memtables(const struct rocks_store *s)
+{
+    const struct timespec pause = {.tv_nsec = FLUSH_PAUSE_NS};
+
+    for (unsigned i = 0; i < FLUSH_PAUSES_MAX; i++) {
+        if (property(s, "rocksdb.num-immutable-mem-table") == 0)
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
 static status rocks_flush(struct kv_store *base)
 {
     struct rocks_store *s = (struct rocks_store *)base;
@@ -334,7 +370,10 @@ static status rocks_flush(struct kv_store *base)
         return latch(s, ST_IO);
     rocksdb_flush(s->db, s->flush_options, &error);
     count(&s->flushes, 1);
-    return latch(s, error_take(error, "flush"));
+    ST_TRY(latch(s, error_take(error, "flush")));
+    if (atomic_load_explicit(&s->was_full, memory_order_relaxed))
+        wait_for_memtables(s);
+    return ST_OK;
 }
 
 static status rocks_room(struct kv_store *base, uint64_t size)
@@ -359,13 +398,6 @@ static void rocks_compact(struct kv_store *base, bytes lower, bytes upper)
 }
 
 /* -- statistics, opening and closing ---------------------------------------------------------- */
-
-static uint64_t property(const struct rocks_store *s, const char *name)
-{
-    uint64_t v = 0;
-
-    return rocksdb_property_int(s->db, name, &v) == 0 ? v : 0;
-}
 
 static uint64_t read_counter(const _Atomic uint64_t *c)
 {
@@ -496,11 +528,11 @@ static status options_make(struct rocks_store *s, const struct kv_store_options 
     rocksdb_options_set_compression(s->options, rocksdb_lz4_compression);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(s->options, 1);
     rocksdb_options_set_stats_dump_period_sec(s->options, 0);
-    rocksdb_options_set_info_log_level(s->options, 2); /* warnings */
-    rocksdb_options_set_max_log_file_size(s->options, 4u << 20);
+    rocksdb_options_set_info_log_level(s->options, LOG_NOTHING); /* S5 */
     rocksdb_options_set_keep_log_file_num(s->options, 2);
     table_options_set(s);
-    return options_from_text(s, "avoid_flush_during_shutdown=true;stats_persist_period_sec=0");
+    return options_from_text(s, "avoid_flush_during_shutdown=true;stats_persist_period_sec=0;"
+                                "manifest_preallocation_size=65536");
 }
 
 status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, struct kv_store **out,
@@ -529,8 +561,9 @@ status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, st
     if (st == ST_OK) {
         s->db = rocksdb_open(s->options, dir, &error);
         if (error != NULL) {
-            err_set(err, ST_IO, "could not open the store in \"%s\": %s", dir, error);
-            st = error_take(error, "open");
+            st = error_status(error);
+            err_set(err, st, "could not open the store in \"%s\": %s", dir, error);
+            (void)error_take(error, "open");
         }
     }
     if (st != ST_OK) {

@@ -85,6 +85,9 @@ class Run:
         self.kills = self.replays = self.start_kills = 0
         self.by_site = {}
 
+    def clean(self):
+        shutil.rmtree(self.dir)
+
     # -- servers -------------------------------------------------------------------------------
     def start(self, env=None, data=None, *more):
         return Server(self.o.binary, data or self.data, *SETTINGS, self.keep, *self.o.set, *more,
@@ -291,7 +294,7 @@ def main(run):
         print("failed %s" % e)
         return 1
     print("seed %d, %.0f s" % (run.o.seed, time.monotonic() - begin))
-    shutil.rmtree(run.dir)
+    run.clean()
     return 0
 
 

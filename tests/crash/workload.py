@@ -29,6 +29,8 @@ class Worker:
         self.acked = 0
         self.maybe = 0
         self.problem = None
+        self.void = {"40001"} # first committer wins
+        self.refused = 0      # other errors of self.void
         self.gone = set()     # fids that entries had and lost since the last recount
 
     # -- setup -------------------------------------------------------------------------------
@@ -60,7 +62,8 @@ class Worker:
             for s in sql:
                 c.query(s)
         except PgError as e:
-            if e.state == "40001":      # first committer wins: nothing was done
+            if e.state in self.void:    # nothing was done
+                self.refused += e.state != "40001"
                 self.pending = None
                 if c.status != "I":
                     c.query("ROLLBACK")

@@ -36,6 +36,7 @@ class PowerRun(crash.Run):
                         os.path.join(HERE, "powerdisk.c"), "-ldl", "-lpthread"], check=True)
         self.done = {}
         self.cuts = 0
+        self.only_killed = 0.2      # share of kills without a loss of power
         os.mkdir(self.disk)
         self.fresh()
 
@@ -57,7 +58,7 @@ class PowerRun(crash.Run):
 
     def cut(self):
         """Whatever ran before this start ended by a loss of power, as a rule."""
-        if not os.path.exists(self.journal) or self.rng.random() < 0.2:
+        if not os.path.exists(self.journal) or self.rng.random() < self.only_killed:
             return      # only the process was killed; what it left unsynced is still at stake
         self.cuts += 1
         for k, v in power_cut(self.disk, self.grave, self.journal, self.rng).items():

@@ -10,7 +10,7 @@ import struct
 
 HEAD = struct.Struct("=IIQQQIIIIII")      # struct record with its tail padding
 MAGIC = 0x70776473
-WRITE, SIZE, SYNC, DIRSYNC, CREATE, RENAME, UNLINK, MKDIR, RMDIR = range(1, 10)
+WRITE, SIZE, SYNC, DIRSYNC, CREATE, RENAME, UNLINK, MKDIR, RMDIR, LOST, FAILED = range(1, 12)
 NAMES = (CREATE, RENAME, UNLINK, MKDIR, RMDIR)
 
 
@@ -47,34 +47,54 @@ def fates(rng, count):
     return (["drop"] * whole + ["keep"] * count)[:count]
 
 
-def power_cut(root, grave, journal, rng):
-    """Returns counts of what was done."""
-    log = list(records(journal))
-    synced, dir_synced = {}, {}
+def durable_marks(log):
+    """For each record of data or of a name: is it on the disk for certain?"""
+    durable = [False] * len(log)
+    pending = {}                # file or directory -> its records since the last sync
     for i, r in enumerate(log):
-        if r["kind"] == SYNC:
-            synced[r["ino"]] = i
-        elif r["kind"] == DIRSYNC:
-            dir_synced[r["ino"]] = i
-    done = dict(dropped=0, kept=0, torn=0, blank=0, names=0)
-    names = [r for i, r in enumerate(log) if r["kind"] in NAMES and dir_synced.get(r["offset"], -1) < i]
-    data = [r for i, r in enumerate(log) if r["kind"] in (WRITE, SIZE) and synced.get(r["ino"], -1) < i]
+        if r["kind"] in (WRITE, SIZE):
+            pending.setdefault(r["ino"], []).append(i)
+        elif r["kind"] in NAMES:
+            pending.setdefault(r["offset"], []).append(i)
+        elif r["kind"] in (SYNC, DIRSYNC):
+            for k in pending.pop(r["ino"], []):
+                durable[k] = True
+        elif r["kind"] == LOST:     # the kernel has forgotten that they were dirty
+            pending.pop(r["ino"], None)
+    return durable
+
+
+def files_below(*tops):
     paths = {}
-    for top in (root, grave):
+    for top in tops:
         for folder, _, files in os.walk(top):
             for n in files:
                 p = os.path.join(folder, n)
                 paths[os.stat(p).st_ino] = p
-    for r in reversed(data):
-        p = paths.get(r["ino"])
-        if p:
-            undo_data(p, r)
-    for r, fate in zip(data, fates(rng, len(data))):
-        p = paths.get(r["ino"])
-        if p:
-            redo_data(p, r, fate, rng, done)
-    keep = rng.choice([0, rng.randint(0, len(names))])
-    for r in reversed(names[keep:]):
+    return paths
+
+
+def power_cut(root, grave, journal, rng):
+    """Returns counts of what was done."""
+    log = list(records(journal))
+    durable = durable_marks(log)
+    done = dict(dropped=0, kept=0, torn=0, blank=0, names=0)
+    paths = files_below(root, grave)
+    # From a file's first write in doubt on all is undone; then what is durable is done again.
+    doubtful, data = set(), []
+    for i, r in enumerate(log):
+        if r["kind"] in (WRITE, SIZE) and r["ino"] in paths:
+            if not durable[i]:
+                doubtful.add(r["ino"])
+            if r["ino"] in doubtful:
+                data.append((r, durable[i]))
+    for r, _ in reversed(data):
+        undo_data(paths[r["ino"]], r)
+    chance = iter(fates(rng, sum(not d for _, d in data)))
+    for r, d in data:
+        redo_data(paths[r["ino"]], r, "sure" if d else next(chance), rng, done)
+    loose = [r for i, r in enumerate(log) if r["kind"] in NAMES and not durable[i]]
+    for r in reversed(loose[rng.choice([0, rng.randint(0, len(loose))]):]):
         undo_name(r)
         done["names"] += 1
     return done
@@ -90,7 +110,7 @@ def undo_data(path, r):
 
 def redo_data(path, r, fate, rng, done):
     if r["kind"] == SIZE:
-        if fate == "keep":
+        if fate in ("sure", "keep"):
             os.truncate(path, r["offset"])
         return
     if fate == "drop":
@@ -98,9 +118,9 @@ def redo_data(path, r, fate, rng, done):
         return
     fd = os.open(path, os.O_RDWR)
     end = r["offset"] + len(r["new"])
-    if fate == "keep":
+    if fate in ("sure", "keep"):
         os.pwrite(fd, r["new"], r["offset"])
-        done["kept"] += 1
+        done["kept"] += fate == "keep"
     elif fate == "blank":
         if os.fstat(fd).st_size < end:
             os.ftruncate(fd, end)

@@ -10,6 +10,10 @@
  * POWERDISK_IGNORE_SYNC=PART is the test of the test: syncs of files and directories whose path
  * has PART in it ("/store", "/log/", "/") are not written down, as if the program had left them out.
  *
+ * POWERDISK_FAIL=CALL:PART:NTH:COUNT:ERRNO makes the NTH to NTH+COUNT-1st CALL fail that meets a path
+ * with PART in it (at its end, if PART ends with '$'). CALL is write, sync, create or rename. What
+ * a failed sync should have made durable is lost for good: a later sync does not bring it back.
+ *
  * A record: struct record, then path(s), old bytes, new bytes. One mutex orders everything.
  */
 #define _GNU_SOURCE
@@ -30,7 +34,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum kind { K_WRITE = 1, K_SIZE, K_SYNC, K_DIRSYNC, K_CREATE, K_RENAME, K_UNLINK, K_MKDIR, K_RMDIR };
+enum kind { K_WRITE = 1, K_SIZE, K_SYNC, K_DIRSYNC, K_CREATE, K_RENAME, K_UNLINK, K_MKDIR, K_RMDIR, K_LOST, K_FAILED };
 
 struct record {
     uint32_t magic, kind;
@@ -48,6 +52,12 @@ static size_t root_size;
 static int journal = -1;
 static uint64_t grave_serial;
 
+static struct {
+    const char *call, *part;
+    unsigned long nth, count, seen;
+    int error;
+} failing;
+
 #define REAL(name) ((__typeof__(&name))real(#name))
 
 static void *real(const char *name)
@@ -58,6 +68,32 @@ static void *real(const char *name)
     return p;
 }
 
+/* Takes the text of POWERDISK_FAIL apart. */
+static void failing_read(const char *text)
+{
+    static char copy[256];
+    char *rest = copy;
+    if (!text)
+        return;
+    snprintf(copy, sizeof copy, "%s", text);
+    failing.call = strsep(&rest, ":");
+    failing.part = strsep(&rest, ":");
+    char *nth = strsep(&rest, ":"), *count = strsep(&rest, ":");
+    if (!rest)
+        abort();
+    failing.nth = strtoul(nth, NULL, 10);
+    failing.count = strtoul(count, NULL, 10);
+    failing.error = atoi(rest);
+}
+
+static bool meets(const char *path, const char *part)
+{
+    size_t n = strlen(part), size = strlen(path);
+    if (n == 0 || part[n - 1] != '$')
+        return strstr(path, part) != NULL;
+    return size >= n - 1 && strncmp(path + size - (n - 1), part, n - 1) == 0;
+}
+
 __attribute__((constructor)) static void start(void)
 {
     const char *r = getenv("POWERDISK_ROOT"), *g = getenv("POWERDISK_GRAVE"), *j = getenv("POWERDISK_JOURNAL");
@@ -66,6 +102,7 @@ __attribute__((constructor)) static void start(void)
     root_size = strlen(root);
     snprintf(grave, sizeof grave, "%s", g);
     ignore = getenv("POWERDISK_IGNORE_SYNC");
+    failing_read(getenv("POWERDISK_FAIL"));
     journal = REAL(open)(j, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
@@ -152,6 +189,19 @@ static void put(struct record r, const char *path, const char *path2, const char
     free(flat);
 }
 
+/* Locked. Shall this call fail? Then errno is set. */
+static bool fails(const char *call, const char *path)
+{
+    if (!failing.call || strcmp(failing.call, call) != 0 || !meets(path, failing.part))
+        return false;
+    failing.seen++;
+    if (failing.seen < failing.nth || failing.seen >= failing.nth + failing.count)
+        return false;
+    put((struct record){.kind = K_FAILED}, path, NULL, NULL, NULL, NULL, 0);
+    errno = failing.error;
+    return true;
+}
+
 /* Locked. Before IOV goes to OFFSET of FD. */
 static void note_write(int fd, const struct stat *st, const struct iovec *iov, int count, uint64_t offset)
 {
@@ -177,8 +227,13 @@ static void note_write(int fd, const struct stat *st, const struct iovec *iov, i
 static ssize_t do_write(int fd, const struct iovec *iov, int count, off_t at, bool positioned)
 {
     struct stat st;
+    char path[PATH_MAX];
     pthread_mutex_lock(&lock);
-    if (tracked_fd(fd, &st, NULL) && S_ISREG(st.st_mode)) {
+    if (tracked_fd(fd, &st, path) && S_ISREG(st.st_mode)) {
+        if (fails("write", path)) {
+            pthread_mutex_unlock(&lock);
+            return -1;
+        }
         uint64_t offset = (uint64_t)at;
         if (!positioned)
             offset = (fcntl(fd, F_GETFL) & O_APPEND) ? (uint64_t)st.st_size : (uint64_t)lseek(fd, 0, SEEK_CUR);
@@ -270,10 +325,20 @@ static int do_sync(int fd)
     struct stat st;
     char path[PATH_MAX];
     pthread_mutex_lock(&lock);
-    if (tracked_fd(fd, &st, path) && !(ignore && strstr(path, ignore)))
-        put((struct record){.kind = S_ISDIR(st.st_mode) ? K_DIRSYNC : K_SYNC, .ino = st.st_ino}, NULL, NULL, NULL, NULL, NULL, 0);
+    int rc = 0, e = errno;
+    if (tracked_fd(fd, &st, path)) {
+        enum kind kind = S_ISDIR(st.st_mode) ? K_DIRSYNC : K_SYNC;
+        if (fails("sync", path)) {
+            rc = -1;
+            e = failing.error;
+            kind = K_LOST;
+        }
+        if (rc != 0 || !ignore || !meets(path, ignore))
+            put((struct record){.kind = kind, .ino = st.st_ino}, NULL, NULL, NULL, NULL, NULL, 0);
+    }
     pthread_mutex_unlock(&lock);
-    return 0;
+    errno = e;
+    return rc;
 }
 EXPORT int fsync(int fd)
 {
@@ -309,6 +374,10 @@ static int do_open(int dirfd, const char *name, int flags, mode_t mode)
         return REAL(openat)(dirfd, name, flags, mode);
     pthread_mutex_lock(&lock);
     bool there = stat(path, &st) == 0;
+    if (!there && fails("create", path)) {
+        pthread_mutex_unlock(&lock);
+        return -1;
+    }
     int fd = REAL(openat)(dirfd, name, flags & ~O_TRUNC, mode);
     int e = errno;
     if (fd >= 0 && !there && fstat(fd, &st) == 0)
@@ -352,6 +421,10 @@ EXPORT int rename(const char *from, const char *to)
     if (journal < 0 || !absolute(AT_FDCWD, from, a) || !absolute(AT_FDCWD, to, b) || !inside(b))
         return REAL(rename)(from, to);
     pthread_mutex_lock(&lock);
+    if (fails("rename", b)) {
+        pthread_mutex_unlock(&lock);
+        return -1;
+    }
     if (stat(a, &st) == 0) {
         const char *hidden = stat(b, &over) == 0 && S_ISREG(over.st_mode) ? bury(b, g) : NULL;
         put((struct record){.kind = K_RENAME, .ino = st.st_ino, .offset = parent_ino(b)}, a, b, hidden, NULL, NULL, 0);

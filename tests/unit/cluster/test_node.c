@@ -277,6 +277,27 @@ static void foreign_and_wiped_directories_are_refused(void **state)
     fx_fini(&f);
 }
 
+static void store_that_knows_more_than_the_log_is_refused(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    char command[256];
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "1ms");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "v")), ST_OK);
+    assert_int_equal(fx_call(&x, "flush"), ST_OK);
+    fx_client_fini(&x);
+    fx_close(&f);
+    snprintf(command, sizeof command, "rm -rf '%s/log'", f.dir);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(fx_try_open(&f), ST_CORRUPT);
+    assert_non_null(strstr(f.err.message, "but its log ends with entry 0"));
+    fx_fini(&f);
+}
+
 static void directory_of_something_else_is_refused(void **state)
 {
     UNUSED(state);
@@ -334,6 +355,7 @@ int main(void)
         cmocka_unit_test(small_memtables_flush_by_themselves),
         cmocka_unit_test(same_log_gives_the_same_hash),
         cmocka_unit_test(foreign_and_wiped_directories_are_refused),
+        cmocka_unit_test(store_that_knows_more_than_the_log_is_refused),
         cmocka_unit_test(directory_of_something_else_is_refused),
         cmocka_unit_test(every_view_has_rows),
     };
