@@ -76,8 +76,8 @@ void cl__reserve_find(struct cl_node *n)
     r->job.run = make_run;
     r->job.done = make_done;
     (void)n->env->ops->unlink(n->env, cl_identity_path(&a, n->dir, CL_RESERVE_MAKING));
-    status st = n->env->ops->open(n->env, cl_identity_path(&a, n->dir, CL_RESERVE_NAME), ENV_READ,
-                                  &file);
+    status st =
+        n->env->ops->open(n->env, cl_identity_path(&a, n->dir, CL_RESERVE_NAME), ENV_READ, &file);
     if (st == ST_OK) {
         st = n->env->ops->size(n->env, file, &size);
         n->env->ops->close(n->env, file);

@@ -1,18 +1,19 @@
 /*
  * tests/power/powerdisk.c — an LD_PRELOAD disk that remembers what was not synced.
  *
- * Every change below POWERDISK_ROOT is written down in POWERDISK_JOURNAL, with what is needed to undo
- * it, before it happens: data writes with the old bytes, size changes with the old size, names
- * with a hard link in POWERDISK_GRAVE to whatever they hid. fsync and fdatasync only write down that
- * they happened: durability is what the journal says, so the real one is not needed. After a kill,
- * powercut.py takes back what a loss of power could take back.
+ * Every change below POWERDISK_ROOT is written down in POWERDISK_JOURNAL, with what is needed to
+ * undo it, before it happens: data writes with the old bytes, size changes with the old size, names
+ * with a hard link in POWERDISK_GRAVE to whatever they hid. fsync and fdatasync only write down
+ * that they happened: durability is what the journal says, so the real one is not needed. After a
+ * kill, powercut.py takes back what a loss of power could take back.
  *
- * POWERDISK_IGNORE_SYNC=PART is the test of the test: syncs of files and directories whose path
- * has PART in it ("/store", "/log/", "/") are not written down, as if the program had left them out.
+ * POWERDISK_IGNORE_SYNC=PART is the test of the test: syncs of files and directories whose path has
+ * PART in it (at its end, if PART ends with '$') are not written down, as if the program had left
+ * them out.
  *
- * POWERDISK_FAIL=CALL:PART:NTH:COUNT:ERRNO makes the NTH to NTH+COUNT-1st CALL fail that meets a path
- * with PART in it (at its end, if PART ends with '$'). CALL is write, sync, create or rename. What
- * a failed sync should have made durable is lost for good: a later sync does not bring it back.
+ * POWERDISK_FAIL=CALL:PART:NTH:COUNT:ERRNO makes the NTH to NTH+COUNT-1st CALL fail that meets a
+ * path with PART in it. CALL is write, sync, create or rename. What a failed sync should have made
+ * durable is lost for good: a later sync does not bring it back.
  *
  * A record: struct record, then path(s), old bytes, new bytes. One mutex orders everything.
  */
@@ -34,11 +35,23 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum kind { K_WRITE = 1, K_SIZE, K_SYNC, K_DIRSYNC, K_CREATE, K_RENAME, K_UNLINK, K_MKDIR, K_RMDIR, K_LOST, K_FAILED };
+enum kind {
+    K_WRITE = 1,
+    K_SIZE,
+    K_SYNC,
+    K_DIRSYNC,
+    K_CREATE,
+    K_RENAME,
+    K_UNLINK,
+    K_MKDIR,
+    K_RMDIR,
+    K_LOST,
+    K_FAILED
+};
 
 struct record {
     uint32_t magic, kind;
-    uint64_t ino;      /* of the file, or of the directory (K_DIRSYNC) */
+    uint64_t ino; /* of the file, or of the directory (K_DIRSYNC) */
     uint64_t offset;
     uint64_t old_size; /* of the file, before */
     uint32_t path_size, path2_size, grave_size;
@@ -96,7 +109,8 @@ static bool meets(const char *path, const char *part)
 
 __attribute__((constructor)) static void start(void)
 {
-    const char *r = getenv("POWERDISK_ROOT"), *g = getenv("POWERDISK_GRAVE"), *j = getenv("POWERDISK_JOURNAL");
+    const char *r = getenv("POWERDISK_ROOT"), *g = getenv("POWERDISK_GRAVE"),
+               *j = getenv("POWERDISK_JOURNAL");
     if (!r || !g || !j || !realpath(r, root))
         return;
     root_size = strlen(root);
@@ -108,7 +122,8 @@ __attribute__((constructor)) static void start(void)
 
 static bool inside(const char *path)
 {
-    return journal >= 0 && strncmp(path, root, root_size) == 0 && (path[root_size] == '/' || path[root_size] == 0);
+    return journal >= 0 && strncmp(path, root, root_size) == 0 &&
+           (path[root_size] == '/' || path[root_size] == 0);
 }
 
 /* The absolute path of NAME relative to DIRFD; the last component need not exist. */
@@ -156,8 +171,8 @@ static bool tracked_fd(int fd, struct stat *st, char *path_out)
     return inside(path);
 }
 
-static void put(struct record r, const char *path, const char *path2, const char *grave_path, const void *old, const struct iovec *iov,
-                int count)
+static void put(struct record r, const char *path, const char *path2, const char *grave_path,
+                const void *old, const struct iovec *iov, int count)
 {
     struct iovec v[5 + 64];
     int n = 0;
@@ -203,23 +218,30 @@ static bool fails(const char *call, const char *path)
 }
 
 /* Locked. Before IOV goes to OFFSET of FD. */
-static void note_write(int fd, const struct stat *st, const struct iovec *iov, int count, uint64_t offset)
+static void note_write(int fd, const struct stat *st, const struct iovec *iov, int count,
+                       uint64_t offset)
 {
     size_t total = 0;
     for (int i = 0; i < count; i++)
         total += iov[i].iov_len;
     uint64_t size = (uint64_t)st->st_size;
-    size_t old_bytes = offset >= size ? 0 : (size - offset < total ? (size_t)(size - offset) : total);
+    size_t old_bytes =
+        offset >= size ? 0 : (size - offset < total ? (size_t)(size - offset) : total);
     uint8_t *old = malloc(old_bytes ? old_bytes : 1);
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd); /* FD may be write-only */
     int in = old_bytes ? REAL(open)(link, O_RDONLY | O_CLOEXEC) : -1;
-    if (old_bytes && (in < 0 || REAL(pread)(in, old, old_bytes, (off_t)offset) != (ssize_t)old_bytes))
+    if (old_bytes &&
+        (in < 0 || REAL(pread)(in, old, old_bytes, (off_t)offset) != (ssize_t)old_bytes))
         abort();
     if (in >= 0)
         REAL(close)(in);
-    put((struct record){.kind = K_WRITE, .ino = st->st_ino, .offset = offset, .old_size = size,
-                        .old_bytes = (uint32_t)old_bytes, .new_bytes = (uint32_t)total},
+    put((struct record){.kind = K_WRITE,
+                        .ino = st->st_ino,
+                        .offset = offset,
+                        .old_size = size,
+                        .old_bytes = (uint32_t)old_bytes,
+                        .new_bytes = (uint32_t)total},
         NULL, NULL, NULL, old, iov, count);
     free(old);
 }
@@ -236,7 +258,8 @@ static ssize_t do_write(int fd, const struct iovec *iov, int count, off_t at, bo
         }
         uint64_t offset = (uint64_t)at;
         if (!positioned)
-            offset = (fcntl(fd, F_GETFL) & O_APPEND) ? (uint64_t)st.st_size : (uint64_t)lseek(fd, 0, SEEK_CUR);
+            offset = (fcntl(fd, F_GETFL) & O_APPEND) ? (uint64_t)st.st_size
+                                                     : (uint64_t)lseek(fd, 0, SEEK_CUR);
         note_write(fd, &st, iov, count, offset);
     }
     ssize_t n = positioned ? REAL(pwritev)(fd, iov, count, at) : REAL(writev)(fd, iov, count);
@@ -291,7 +314,11 @@ static int do_size(int fd, off_t size, int (*change)(int, off_t))
             abort();
         if (in >= 0)
             REAL(close)(in);
-        put((struct record){.kind = K_SIZE, .ino = st.st_ino, .offset = (uint64_t)size, .old_size = old_size, .old_bytes = (uint32_t)lost},
+        put((struct record){.kind = K_SIZE,
+                            .ino = st.st_ino,
+                            .offset = (uint64_t)size,
+                            .old_size = old_size,
+                            .old_bytes = (uint32_t)lost},
             NULL, NULL, NULL, old, NULL, 0);
         free(old);
     }
@@ -361,7 +388,8 @@ static uint64_t parent_ino(const char *path)
 /* Keeps what PATH names alive under a name in the graveyard. */
 static const char *bury(const char *path, char out[PATH_MAX])
 {
-    if (snprintf(out, PATH_MAX, "%s/%d.%llu", grave, (int)getpid(), (unsigned long long)++grave_serial) >= PATH_MAX)
+    if (snprintf(out, PATH_MAX, "%s/%d.%llu", grave, (int)getpid(),
+                 (unsigned long long)++grave_serial) >= PATH_MAX)
         return NULL;
     return REAL(link)(path, out) == 0 ? out : NULL;
 }
@@ -370,7 +398,8 @@ static int do_open(int dirfd, const char *name, int flags, mode_t mode)
 {
     char path[PATH_MAX];
     struct stat st;
-    if (journal < 0 || !(flags & (O_CREAT | O_TRUNC)) || !absolute(dirfd, name, path) || !inside(path))
+    if (journal < 0 || !(flags & (O_CREAT | O_TRUNC)) || !absolute(dirfd, name, path) ||
+        !inside(path))
         return REAL(openat)(dirfd, name, flags, mode);
     pthread_mutex_lock(&lock);
     bool there = stat(path, &st) == 0;
@@ -381,20 +410,21 @@ static int do_open(int dirfd, const char *name, int flags, mode_t mode)
     int fd = REAL(openat)(dirfd, name, flags & ~O_TRUNC, mode);
     int e = errno;
     if (fd >= 0 && !there && fstat(fd, &st) == 0)
-        put((struct record){.kind = K_CREATE, .ino = st.st_ino, .offset = parent_ino(path)}, path, NULL, NULL, NULL, NULL, 0);
+        put((struct record){.kind = K_CREATE, .ino = st.st_ino, .offset = parent_ino(path)}, path,
+            NULL, NULL, NULL, NULL, 0);
     pthread_mutex_unlock(&lock);
     if (fd >= 0 && there && (flags & O_TRUNC) && ftruncate(fd, 0) != 0)
         return -1;
     errno = e;
     return fd;
 }
-#define MODE_ARG(last)                                                                                                 \
-    mode_t mode = 0;                                                                                                   \
-    if (flags & (O_CREAT | O_TMPFILE)) {                                                                               \
-        va_list ap;                                                                                                    \
-        va_start(ap, last);                                                                                            \
-        mode = va_arg(ap, mode_t);                                                                                     \
-        va_end(ap);                                                                                                    \
+#define MODE_ARG(last)                                                                             \
+    mode_t mode = 0;                                                                               \
+    if (flags & (O_CREAT | O_TMPFILE)) {                                                           \
+        va_list ap;                                                                                \
+        va_start(ap, last);                                                                        \
+        mode = va_arg(ap, mode_t);                                                                 \
+        va_end(ap);                                                                                \
     }
 EXPORT int open(const char *name, int flags, ...)
 {
@@ -427,7 +457,8 @@ EXPORT int rename(const char *from, const char *to)
     }
     if (stat(a, &st) == 0) {
         const char *hidden = stat(b, &over) == 0 && S_ISREG(over.st_mode) ? bury(b, g) : NULL;
-        put((struct record){.kind = K_RENAME, .ino = st.st_ino, .offset = parent_ino(b)}, a, b, hidden, NULL, NULL, 0);
+        put((struct record){.kind = K_RENAME, .ino = st.st_ino, .offset = parent_ino(b)}, a, b,
+            hidden, NULL, NULL, 0);
     }
     int rc = REAL(rename)(from, to);
     int e = errno;
@@ -443,7 +474,8 @@ EXPORT int unlink(const char *name)
         return REAL(unlink)(name);
     pthread_mutex_lock(&lock);
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
-        put((struct record){.kind = K_UNLINK, .ino = st.st_ino, .offset = parent_ino(path)}, path, NULL, bury(path, g), NULL, NULL, 0);
+        put((struct record){.kind = K_UNLINK, .ino = st.st_ino, .offset = parent_ino(path)}, path,
+            NULL, bury(path, g), NULL, NULL, 0);
     int rc = REAL(unlink)(name);
     int e = errno;
     pthread_mutex_unlock(&lock);
@@ -460,7 +492,8 @@ EXPORT int mkdir(const char *name, mode_t mode)
     int rc = REAL(mkdir)(name, mode);
     int e = errno;
     if (rc == 0 && stat(path, &st) == 0)
-        put((struct record){.kind = K_MKDIR, .ino = st.st_ino, .offset = parent_ino(path)}, path, NULL, NULL, NULL, NULL, 0);
+        put((struct record){.kind = K_MKDIR, .ino = st.st_ino, .offset = parent_ino(path)}, path,
+            NULL, NULL, NULL, NULL, 0);
     pthread_mutex_unlock(&lock);
     errno = e;
     return rc;
@@ -474,7 +507,8 @@ EXPORT int rmdir(const char *name)
     int rc = REAL(rmdir)(name);
     int e = errno;
     if (rc == 0)
-        put((struct record){.kind = K_RMDIR, .offset = parent_ino(path)}, path, NULL, NULL, NULL, NULL, 0);
+        put((struct record){.kind = K_RMDIR, .offset = parent_ino(path)}, path, NULL, NULL, NULL,
+            NULL, 0);
     pthread_mutex_unlock(&lock);
     errno = e;
     return rc;

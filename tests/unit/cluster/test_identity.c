@@ -3,7 +3,6 @@
 #include "base/env_sim.h"
 #include "cluster/identity.h"
 
-
 static struct cl_identity open_at(struct env *env, const char *dir)
 {
     struct cl_identity id;
