@@ -240,7 +240,8 @@ void cl_sink_poll(struct cl_sink *k)
     if (k->oldest_us == 0)
         k->oldest_us = now_us;
     uint64_t waited_us = now_us - k->oldest_us;
-    if (waited_us >= n->options.sink_linger_us)
+    bool full = kv_state_queue_length(k->source->state) - k->unacked >= n->options.sink_records;
+    if (full || waited_us >= n->options.sink_linger_us)
         send(k);
     else
         wake_in(k, n->options.sink_linger_us - waited_us);

@@ -211,12 +211,18 @@ void kv__touch_parent(struct kv_run *r, int64_t pid, int64_t children)
 /* -- ids --------------------------------------------------------------------------------------- */
 
 /* splitmix64 (Steele, Lea and Flood, 2014). */
-uint64_t kv__random(uint64_t seed, uint64_t n)
+static uint64_t mix(uint64_t z)
 {
-    uint64_t z = seed + (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
+}
+
+/* The seed is mixed first: seeds that differ by a multiple of the step must not give one sequence,
+ * shifted. */
+uint64_t kv__random(uint64_t seed, uint64_t n)
+{
+    return mix(mix(seed) + (n + 1) * UINT64_C(0x9e3779b97f4a7c15));
 }
 
 static status id_in_use(struct kv_run *r, int64_t id)

@@ -1,6 +1,8 @@
 /* Every handler and every error of SQL.md 4 that handlers give, as statements and answers. */
 #include "ops.h"
 
+#include "kv/handler.h"
+
 #include "base/rcu.h"
 
 #include <setjmp.h>
@@ -507,6 +509,15 @@ static void make_path_makes_what_is_missing(void **state)
     EXPECT("2", get(s, "meta 0 _attr_", "num_children"));
 }
 
+/* A statement in parts gives each part a seed; that they are related must not show in the draws. */
+static void related_seeds_draw_different_numbers(void **state)
+{
+    UNUSED(state);
+    for (uint64_t i = 0; i < 100; i++)
+        for (uint64_t k = 0; k < 100; k++)
+            assert_true(kv__random(5, i) != kv__random(5 + UINT64_C(0x9e3779b97f4a7c15), k));
+}
+
 static void detached_tree_is_out_of_reach(void **state)
 {
     struct shard *s = *state;
@@ -763,6 +774,7 @@ int main(void)
         T(link_moves_attributes_to_the_own_row),
         T(link_refuses_what_it_must),
         T(make_path_makes_what_is_missing),
+        T(related_seeds_draw_different_numbers),
         T(detached_tree_is_out_of_reach),
         T(reclaim_takes_a_detached_tree_in_slices),
         T(kv_upsert),
