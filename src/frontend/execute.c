@@ -105,7 +105,6 @@ struct cl_call *fe_call(struct fe_session *s)
     call->on_row = NULL;
     call->result = (struct kv_result){0};
     call->err.code = ST_OK;
-    call->stats = (struct cl_call_stats){0};
     return call;
 }
 

@@ -323,7 +323,9 @@ static status convert(struct fe_session *s, struct arena *a, uint32_t oid, unsig
     return ST_INVALID;
 }
 
-status fe_run_execute(struct fe_session *s, const struct pl_plan *plan)
+/* A portal of the prepared statement with the arguments of EXECUTE; held by the caller. */
+static status execute_portal(struct fe_session *s, const struct pl_plan *plan,
+                             struct fe_portal **out)
 {
     const struct pl_utility *u = plan->utility;
     struct err *err = &s->work->err;
@@ -336,11 +338,10 @@ status fe_run_execute(struct fe_session *s, const struct pl_plan *plan)
     if (inner != NULL && inner->kind == PL_EXECUTE)
         return err_set(err, ST_UNSUPPORTED, "EXECUTE of an EXECUTE statement is not supported");
     if (expected != u->arg_count) {
-        status e =
-            err_set_state(err, ST_SYNTAX, "42601",
-                          "wrong number of parameters for prepared statement \"%s\"", u->name);
+        err_set_state(err, ST_SYNTAX, "42601",
+                      "wrong number of parameters for prepared statement \"%s\"", u->name);
         err_detail(err, "Expected %u parameters but got %u.", expected, u->arg_count);
-        return e;
+        return ST_SYNTAX;
     }
     struct fe_portal *p = fe_portal_new(s, st);
     struct pl_value *params = ARENA_ARRAY(&p->arena, struct pl_value, expected + 1);
@@ -349,19 +350,27 @@ status fe_run_execute(struct fe_session *s, const struct pl_plan *plan)
     status result = ST_OK;
     for (unsigned i = 0; i < expected && result == ST_OK; i++)
         result = convert(s, &p->arena, inner->param_types[i], i + 1, &u->args[i], &params[i]);
-    if (result == ST_OK) {
-        /* From here on the run is that of the prepared statement; the formats stay with the
-         * parent. */
-        struct fe_run *r = &s->work->run;
-        p->formats = r->formats;
-        p->format_count = r->format_count;
-        p->parent = r->portal;
-        r->portal = p;
-        p->refs++;
-        result = fe_run_plan(s, p);
-    }
-    fe_portal_unref(s, p);
+    if (result == ST_OK)
+        *out = p;
+    else
+        fe_portal_unref(s, p);
     return result;
+}
+
+status fe_run_execute(struct fe_session *s, const struct pl_plan *plan)
+{
+    struct fe_run *r = &s->work->run;
+    struct fe_portal *p;
+    ST_TRY(execute_portal(s, plan, &p));
+    /* From here on the run is that of the prepared statement; the formats stay with the parent. */
+    p->formats = r->formats;
+    p->format_count = r->format_count;
+    p->parent = r->portal;
+    r->portal = p;
+    p->refs++;
+    status st = fe_run_plan(s, p);
+    fe_portal_unref(s, p);
+    return st;
 }
 
 /* -- EXPLAIN ----------------------------------------------------------------------------------- */
@@ -391,24 +400,37 @@ static status explained(struct fe_session *s)
     return done(s, "EXPLAIN");
 }
 
+/* What is explained: the inner statement, or for EXECUTE the prepared one. */
+static status explained_portal(struct fe_session *s, struct fe_portal **out)
+{
+    struct fe_run *r = &s->work->run;
+    const struct pl_plan *inner = r->inner->stmt.plan;
+    if (inner != NULL && inner->kind == PL_EXECUTE)
+        return execute_portal(s, inner, out);
+    *out = fe_portal_new(s, r->inner);
+    (*out)->params = r->portal->params;
+    (*out)->param_count = r->portal->param_count;
+    return ST_OK;
+}
+
 static status explain_start(struct fe_session *s, status st)
 {
     struct fe_run *r = &s->work->run;
     if (st != ST_OK)
         return fe_inner_failed(s, st);
     const struct fe_portal *outer = r->portal;
-    struct fe_portal *p = fe_portal_new(s, r->inner);
-    p->params = outer->params;
-    p->param_count = outer->param_count;
-    enum pl_kind kind = r->inner->stmt.plan != NULL ? r->inner->stmt.plan->kind : PL_EMPTY;
+    struct fe_portal *p;
+    ST_TRY(explained_portal(s, &p));
+    enum pl_kind kind = p->statement->stmt.plan != NULL ? p->statement->stmt.plan->kind : PL_EMPTY;
     bool rows = kind == PL_READ || kind == PL_WRITE || kind == PL_VALUES || kind == PL_CATALOG ||
                 kind == PL_FUNCTION;
+    s->work->call.stats = (struct cl_call_stats){0};
     if (!rows) {
         st = err_set(&s->work->err, ST_UNSUPPORTED,
                      "EXPLAIN of this kind of statement is not supported");
     } else if (outer->statement->stmt.plan->utility->analyze) {
         r->sink = FE_SINK_NOTHING;
-        r->shape = fe_statement_shape(s, r->inner);
+        r->shape = fe_statement_shape(s, p->statement);
         r->describe_now = false;
         st = fe_run_source(s, p, explained);
     } else {
