@@ -31,6 +31,11 @@ FROM meta WHERE pid = 200 AND name = 'a1';
 SELECT FROM meta WHERE pid = 200 AND name = 'a1';
 SELECT name FROM meta WHERE pid = NULL AND name = 'a1';
 SELECT name FROM meta WHERE pid = 200 AND pid = 201 AND name = 'a1';
+-- constants beside columns
+SELECT 1 FROM meta WHERE pid = 200 AND name = 'a1';
+SELECT 2 AS two, 'x', NULL, true, 1.5, -7, name FROM meta WHERE pid = 200 AND name = 'a2' LIMIT 1;
+SELECT 1 FROM meta WHERE pid = 200 AND name = 'nosuch';
+SELECT 1 FROM meta WHERE pid = 200 ORDER BY 1;
 -- many
 SELECT name, id FROM meta WHERE pid = 200 AND name IN ('b2', 'nosuch', 'a1') ORDER BY name;
 SELECT name, id FROM meta WHERE pid = 200 AND name = ANY('{b1,a2,a2}') ORDER BY name;

@@ -144,8 +144,11 @@ bool fe_row_of_kv(void *session, const struct kv_row *row)
         return true;
     size_t at = row_begin(s, r, r->shape.count);
     for (unsigned i = 0; i < r->shape.count; i++) {
-        int source = r->shape.columns[i].source;
-        put_datum(s, r, i, &row->col[source < 0 ? 0 : source]);
+        const struct pl_column *column = &r->shape.columns[i];
+        if (column->source == PL_CONSTANT)
+            put_value(s, r, i, column->constant);
+        else
+            put_datum(s, r, i, &row->col[column->source < 0 ? 0 : column->source]);
     }
     row_end(r, at);
     return true;

@@ -473,6 +473,39 @@ static status project(struct pl__compile *c, struct projection *p, const struct 
     return ST_OK;
 }
 
+static bool is_constant(const struct ast_node *n)
+{
+    return n != NULL && (n->kind == AST_INT || n->kind == AST_NUMBER || n->kind == AST_STRING ||
+                         n->kind == AST_BOOL_CONST || n->kind == AST_NULL);
+}
+
+/* SELECT 1 FROM …: the value is part of the plan, and so of its key. */
+static status project_constant(struct pl__compile *c, struct projection *p,
+                               const struct ast_target *t)
+{
+    const struct pl__expr *e;
+    bool fixed = c->fixed;
+    if (p->count == p->room)
+        return pl__error(c, t->value->at, ST_LIMIT, "54011",
+                         "target lists can have at most %u entries", LIMIT_PROJECTION);
+    c->fixed = true;
+    status st = pl__expr(c, t->value, OID_TEXT, &e);
+    c->fixed = fixed;
+    ST_TRY(st);
+    struct pl_value *v = ARENA_NEW(c->a, struct pl_value);
+    *v = e->value;
+    if (v->oid == OID_UNKNOWN)
+        v->oid = OID_TEXT;
+    p->columns[p->count++] = (struct pl_column){
+        .name = t->name != NULL ? arena_strdup(c->a, bytes_str(t->name)) : pl__heading(c, t->value),
+        .oid = v->oid,
+        .typmod = -1,
+        .source = PL_CONSTANT,
+        .constant = v,
+    };
+    return ST_OK;
+}
+
 status pl__projection(struct pl__compile *c, const struct pl__scope *scope,
                       const struct ast_target *targets, unsigned count)
 {
@@ -488,10 +521,17 @@ status pl__projection(struct pl__compile *c, const struct pl__scope *scope,
                 ST_TRY(project(c, &p, scope->def, k, scope->def->columns[k].name, n->at));
             continue;
         }
+        if (is_constant(n) && c->stmt->kind == STMT_SELECT) {
+            ST_TRY(project_constant(c, &p, &targets[i]));
+            continue;
+        }
         status st = pl__column(c, scope, n, &column);
         if (st == ST_UNSUPPORTED && (c->err == NULL || c->err->code == ST_OK))
-            return pl__no_pattern(c, n == NULL ? -1 : n->at, nearest_of(c, scope->def),
-                                  "its output is plain columns, * or count(*) alone");
+            return pl__no_pattern(
+                c, n == NULL ? -1 : n->at, nearest_of(c, scope->def),
+                c->stmt->kind == STMT_SELECT
+                    ? "its output is plain columns, constants, * or count(*) alone"
+                    : "it returns plain columns or *");
         ST_TRY(st);
         const char *name = targets[i].name != NULL ? arena_strdup(c->a, bytes_str(targets[i].name))
                                                    : scope->def->columns[column].name;
@@ -514,6 +554,8 @@ static status sort_column(struct pl__compile *c, const struct pl__scope *scope,
         if (n->ival < 1 || n->ival > plan->column_count)
             return pl__error(c, n->at, ST_INVALID, "42P10",
                              "ORDER BY position %lld is not in select list", (long long)n->ival);
+        if (plan->columns[n->ival - 1].source < 0)
+            return pl__no_pattern(c, n->at, nearest, "it sorts by columns of the key");
         *out = (unsigned)plan->columns[n->ival - 1].source;
         return ST_OK;
     }

@@ -45,12 +45,14 @@ enum pl_kind {
     PL_EXPLAIN,
 };
 
+#define PL_CONSTANT (-2)
 struct pl_column {
     const char *name; /* heading */
     uint32_t oid;
     int32_t typmod;
-    int source;        /* column of the kv_row; -1: result.scalar or the count */
+    int source;        /* column of the kv_row; -1: result.scalar or the count; PL_CONSTANT */
     enum kv_type type; /* of the datum at source, for pl_datum_to_field */
+    const struct pl_value *constant; /* PL_CONSTANT: the same in every row */
 };
 
 /* Utility statements, as parsed. Which fields count depends on the kind. */
