@@ -18,7 +18,7 @@ MOVE ALL IN c;
 CLOSE c;
 FETCH 1 FROM c;
 COMMIT;
--- a cursor shows what its own transaction writes ahead of it (in PostgreSQL it does not)
+-- a cursor shows the data as they were when it was declared, own writes before that included
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT name FROM meta WHERE pid = 650 AND name <> '_attr_';
 FETCH 1 FROM c;
@@ -26,7 +26,21 @@ INSERT INTO meta (pid, name) VALUES (650, 'bb');
 DECLARE d CURSOR FOR SELECT name FROM meta WHERE pid = 650 AND name <> '_attr_';
 MOVE 2 FROM d;
 FETCH 1 FROM d;
-FETCH 2 FROM c;
+FETCH 1 FROM c;
+DELETE FROM meta WHERE pid = 650 AND name = 'c';
+UPDATE meta SET name = 'zz' WHERE pid = 650 AND name = 'd';
+DELETE FROM meta WHERE pid = 650 AND name = 'bb';
+INSERT INTO meta (pid, name, size) VALUES (650, 'c', 7);
+FETCH ALL FROM c;
+FETCH ALL FROM d;
+SELECT name FROM meta WHERE pid = 650 AND name <> '_attr_';
+ROLLBACK;
+BEGIN;
+DELETE FROM meta WHERE pid = 650 AND name = 'b';
+DECLARE c CURSOR FOR SELECT name FROM meta WHERE pid = 650 AND name IN ('a', 'b', 'c', 'x');
+INSERT INTO meta (pid, name) VALUES (650, 'b'), (650, 'x');
+DELETE FROM meta WHERE pid = 650 AND name = 'c';
+FETCH ALL FROM c;
 ROLLBACK;
 -- two at a time, names, kinds
 BEGIN;

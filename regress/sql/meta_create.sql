@@ -92,5 +92,5 @@ INSERT INTO meta (pid, name, type) VALUES (100, 'tt', 'file') RETURNING type;
 INSERT INTO meta (pid, name, mtime) VALUES (100, 'i1', 'infinity'), (100, 'i2', '-infinity'), (100, 'i3', 'epoch'), (100, 'i4', '0044-03-15 BC'), (100, 'i5', '2024-01-01'::date) RETURNING name, mtime;
 INSERT INTO meta AS m (pid, name, id) VALUES (100, 'as', 77) RETURNING m.id, m.name AS n;
 -- the root
-SELECT pid, name, id, type, num_children >= 1 AS has_children, parent FROM meta WHERE pid = 0 AND name = '_attr_';
+SELECT pid, name, id, type, mode, nlink, parent FROM meta WHERE pid = 0 AND name = '_attr_';
 INSERT INTO meta (pid, name, id, type) VALUES (100, 'root', 0, 'd');

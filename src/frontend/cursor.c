@@ -40,6 +40,10 @@ static status declared(struct fe_session *s, status st)
         p->parent = r->portal;
         p->parent->refs++;
         fe_txn_touch(s);
+        /* It shows the data as they are now, whatever this transaction writes while fetching. One
+         * that outlives its transaction has no mark to hold on to. */
+        if (inner->kind == PL_READ && !p->hold && cl_in_transaction(s->client))
+            p->bound.read.own_writes = 1 + cl_savepoint(s->client).writes;
         snprintf(r->tag, sizeof r->tag, "DECLARE CURSOR");
     }
     fe_portal_unref(s, p);

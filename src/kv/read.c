@@ -210,7 +210,10 @@ status kv_read_page(struct kv_txn *view, const struct kv_read *r, struct kv_read
                         .arg = arg,
                         .err = err};
     err_clear(err);
+    if (r->own_writes > 0)
+        kv_txn_hide_writes(view, r->own_writes - 1);
     status st = read_page(&p);
+    kv_txn_hide_writes(view, UINT64_MAX);
     v->arena = before;
     arena_fini(&scratch);
     if (st != ST_OK && st != ST_END && st != ST_COLD)

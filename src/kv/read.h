@@ -34,6 +34,8 @@ struct kv_read {
     int64_t now;   /* kv, object: rows expired by then are left out, 0 = none; USAGE: as_of */
     int64_t pid;   /* RESOLVE, LIST_ATTR, USAGE */
     bytes path, after;
+    uint64_t
+        own_writes;  /* a cursor's: 1 + writes of the mark at its start; 0: sees all own writes */
     bool for_update; /* the caller locks the keys first (KV_OP_LOCK) */
 };
 

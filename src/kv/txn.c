@@ -40,6 +40,7 @@ struct kv_txn *kv_txn_new(struct arena *a, const struct kv_view *view)
     struct kv_txn *t = ARENA_NEW(a, struct kv_txn);
     t->a = a;
     t->view = *view;
+    t->horizon = KV_TXN_NONE;
     if (t->view.arena == NULL)
         t->view.arena = a;
     return t;
@@ -167,10 +168,17 @@ uint32_t slot_make(struct kv_txn *t, bytes key)
 /* The slot's newest PUT or DELETE. A lock is written only where there is neither. */
 const struct kv_write *kv__slot_row(const struct kv_txn *t, uint32_t slot)
 {
-    if (slot == KV_TXN_NONE || t->slots[slot].write == KV_TXN_NONE)
+    if (slot == KV_TXN_NONE)
         return NULL;
-    const struct kv_write *w = &t->writes[t->slots[slot].write];
-    return w->kind == KV_WRITE_LOCK ? NULL : w;
+    uint32_t i = t->slots[slot].write;
+    while (i != KV_TXN_NONE && i >= t->horizon) /* T2: what lies below a mark has not changed */
+        i = t->writes[i].prev;
+    return i == KV_TXN_NONE || t->writes[i].kind == KV_WRITE_LOCK ? NULL : &t->writes[i];
+}
+
+void kv_txn_hide_writes(struct kv_txn *t, uint64_t from)
+{
+    t->horizon = from < KV_TXN_NONE ? (uint32_t)from : KV_TXN_NONE;
 }
 
 static int64_t own_children(const struct kv_txn *t, uint32_t slot)

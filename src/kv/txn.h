@@ -60,6 +60,9 @@ void kv_txn_scan_close(struct kv_txn_scan *s);
 typedef struct kv_txn_mark {
     uint64_t writes, deltas, requires, items, file_ids;
 } kv_txn_mark;
+/* Reads pass over own writes from FROM on, which is the `writes` of a mark; UINT64_MAX: over none.
+ * For the reads of a cursor; nothing may be written meanwhile. */
+void kv_txn_hide_writes(struct kv_txn *t, uint64_t from);
 /* Marks nest: going back to one forgets those taken after it. No scan may be open. */
 kv_txn_mark kv_txn_save(struct kv_txn *t);
 void kv_txn_rollback_to(struct kv_txn *t, kv_txn_mark mark);

@@ -59,6 +59,7 @@ struct kv_txn {
     uint32_t write_count, write_capacity, write_floor;
     struct kv_own_delta *deltas;
     uint32_t delta_count, delta_capacity, delta_floor;
+    uint32_t horizon; /* writes from here on are hidden from reads; KV_TXN_NONE: none is */
     struct kv_require *requires;
     uint32_t require_count, require_capacity;
     bytes *items;
