@@ -4,9 +4,9 @@
  *   IDLE --timer--> LOOKING (pool) --trash found--> PROPOSED --applied--> PAUSED --timer--> LOOKING
  *                      '--none--> IDLE
  *
- * What is left to do is in the replicated state (KV_LOCK|trash rows), so nothing is remembered here:
- * after a restart or on another leader the look finds it again. One slice is under way at most, and
- * a pause follows it, so that clients' commands come between.
+ * What is left to do is in the replicated state (KV_LOCK|trash rows), so nothing is remembered
+ * here: after a restart or on another leader the look finds it again. One slice is under way at
+ * most, and a pause follows it, so that clients' commands come between.
  *
  * Threads: the owner reactor; the look runs on a pool thread.
  */

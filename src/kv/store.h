@@ -101,8 +101,8 @@ void kv_store_batch_free(struct kv_store_batch *b);
 /* Frees B, also on error. */
 NODISCARD status kv_store_write(struct kv_store *s, struct kv_store_batch *b);
 NODISCARD status kv_store_flush(struct kv_store *s);
-/* Has the disk room to write SIZE bytes and to rewrite them? ST_DISK_FULL; ST_OK if it cannot be told.
- * Asked before a flush, because a store that met a full disk takes no more writes. */
+/* Has the disk room to write SIZE bytes and to rewrite them? ST_DISK_FULL; ST_OK if it cannot be
+ * told. Asked before a flush, because a store that met a full disk takes no more writes. */
 NODISCARD status kv_store_room(struct kv_store *s, uint64_t size);
 /* Compacts [LOWER, UPPER) alone. Pool threads. */
 void kv_store_compact(struct kv_store *s, bytes lower, bytes upper);

@@ -88,8 +88,8 @@ NODISCARD status kv_op_run(struct kv_txn *t, const struct kv_op *op, struct aren
                            struct kv_result *res, struct err *err);
 bytes kv_txn_cold_key(const struct kv_txn *t); /* the key that ended the last call with ST_COLD */
 
-/* The id of a detached directory of NS that is not reclaimed yet, for KV_OP_RECLAIM. ST_NOT_FOUND when
- * there is none; ST_COLD, ST_IO, ST_CORRUPT. */
+/* The id of a detached directory of NS that is not reclaimed yet, for KV_OP_RECLAIM.
+ * ST_NOT_FOUND when there is none; ST_COLD, ST_IO, ST_CORRUPT. */
 NODISCARD status kv_trash_find(const struct kv_view *v, uint32_t ns, int64_t *id);
 
 #endif
