@@ -475,6 +475,10 @@ static status set_clause(struct pl__compile *c, const struct pl__scope *scope, s
     const struct ast_node *n = x->value;
     if (n == NULL || x->indirection)
         return pl__no_pattern(c, x->at, nearest, "it sets whole columns");
+    if (conflict && n->kind == AST_COLUMN && !n->star && n->name_count == 2 &&
+        strcmp(n->names[0], "excluded") == 0 && kv_column_by_name(def, bytes_str(n->names[1])) < 0)
+        return pl__error(c, n->at, ST_INVALID, "42703", "column excluded.%s does not exist",
+                         n->names[1]);
     if (conflict && is_excluded(def, n, &set->from)) {
         if (def->columns[set->from].type != column->type)
             return pl__no_pattern(c, n->at, nearest, "the columns have different types");

@@ -371,15 +371,21 @@ static bool is_int_type(uint32_t oid)
     return oid == OID_INT2 || oid == OID_INT4 || oid == OID_INT8;
 }
 
-/* Moment + interval, moment - interval. */
-static status make_time_operator(const char *op, const struct pl__expr *const *args,
-                                 struct pl__expr *e)
+/* Moment + interval, interval + moment, moment - interval; an interval may be a plain literal behind
+ * +, as in PostgreSQL. */
+static status make_time_operator(const char *op, const struct pl__expr **args, struct pl__expr *e)
 {
-    enum function fn = strcmp(op, "+") == 0 ? FN_TIME_PLUS : FN_TIME_MINUS;
-    if (fn == FN_TIME_MINUS && strcmp(op, "-") != 0)
+    bool plus = strcmp(op, "+") == 0;
+    if (plus && args[1]->oid == OID_TIMESTAMPTZ) {
+        const struct pl__expr *swap = args[0];
+        args[0] = args[1];
+        args[1] = swap;
+    }
+    if (args[0]->oid != OID_TIMESTAMPTZ || (!plus && strcmp(op, "-") != 0) ||
+        !(args[1]->oid == OID_INTERVAL || (plus && args[1]->oid == OID_UNKNOWN)))
         return ST_UNSUPPORTED;
     e->kind = EXPR_CALL;
-    for (e->index = 0; functions[e->index].fn != fn;)
+    for (e->index = 0; functions[e->index].fn != (plus ? FN_TIME_PLUS : FN_TIME_MINUS);)
         e->index++;
     e->oid = OID_TIMESTAMPTZ;
     e->args = args;
@@ -406,7 +412,7 @@ static status make_operator(struct pl__compile *c, const struct ast_node *n, str
     if (concat &&
         ((!is_text_type(a) && !is_text_type(b)) || element || a == OID_BYTEA || b == OID_BYTEA))
         return ST_UNSUPPORTED;
-    if (a == OID_TIMESTAMPTZ && b == OID_INTERVAL)
+    if (a == OID_TIMESTAMPTZ || b == OID_TIMESTAMPTZ)
         return make_time_operator(n->text, args, e);
     if (!concat && (!is_int_type(a) || !is_int_type(b)))
         return ST_UNSUPPORTED;
