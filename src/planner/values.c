@@ -371,8 +371,8 @@ static bool is_int_type(uint32_t oid)
     return oid == OID_INT2 || oid == OID_INT4 || oid == OID_INT8;
 }
 
-/* Moment + interval, interval + moment, moment - interval; an interval may be a plain literal behind
- * +, as in PostgreSQL. */
+/* Moment + interval, interval + moment, moment - interval; behind + the interval may be a plain
+ * literal, as in PostgreSQL. */
 static status make_time_operator(const char *op, const struct pl__expr **args, struct pl__expr *e)
 {
     bool plus = strcmp(op, "+") == 0;
