@@ -211,10 +211,10 @@ status fe_txn_rollback_to(struct fe_session *s, const char *name)
     if (sp->has_mark && !cl_in_transaction(s->client))
         return err_set(&fe_work(s)->err, ST_TXN_TIMEOUT,
                        "the transaction is over, it cannot go back to a savepoint");
-    if (sp->has_mark)
+    /* Without a mark nothing had been written yet, and all writes go. The snapshot stays: what was
+     * read behind the savepoint was read by this transaction. */
+    if (cl_in_transaction(s->client))
         cl_rollback_to(s->client, sp->mark);
-    else if (cl_in_transaction(s->client))
-        cl_rollback(s->client); /* nothing had been touched yet: begin anew */
     fe_settings_rollback_to(&s->settings, sp->settings);
     fe_notify_rollback_to(s, sp->notifies);
     fe_portal_drop_all(s, true, (unsigned)i + 1);
