@@ -31,6 +31,9 @@ struct cl_log_options {
     enum raft_log_writer writer;
 };
 
+/* Below it the empty memtables alone are over the budget, and no command would ever be taken. */
+#define CL_MEMORY_BUDGET_MIN (1u << 20)
+
 /* Settings as numbers; const after init. */
 struct cl_options {
     uint64_t memory_budget, memtables_budget, block_cache_bytes;

@@ -143,8 +143,20 @@ static status open_store(struct cl_node *n, struct err *err)
     return st;
 }
 
+static status check_options(const struct cl_options *o, struct err *err)
+{
+    if (o->memory_budget >= CL_MEMORY_BUDGET_MIN)
+        return ST_OK;
+    err_set(err, ST_INVALID, "setting \"memory.budget\": %llu bytes are too few",
+            (unsigned long long)o->memory_budget);
+    err_hint(err, "Give at least %u kB, or 0 for a quarter of the machine.",
+             CL_MEMORY_BUDGET_MIN / 1024u);
+    return ST_INVALID;
+}
+
 static status build(struct cl_node *n, struct err *err)
 {
+    ST_TRY(check_options(&n->options, err));
     ST_TRY(cl_identity_open(n->env, n->dir, 1, &n->identity, err));
     ST_TRY(open_store(n, err));
     for (unsigned i = 0; i < CL_SHARDS; i++)

@@ -31,7 +31,7 @@ static const struct config_setting settings[] = {
      "threads that parse statements of unknown shape"},
 
     {"memory.budget", CONFIG_SIZE, "0", 0, 1ll << 50, NULL,
-     "memory for memtables and block cache together; 0 is a quarter of the machine"},
+     "memory for memtables and block cache together, at least 1MB; 0 is a quarter of the machine"},
     {"memtable.bytes", CONFIG_SIZE, "64MB", 64 * KB, 16 * GB, NULL,
      "a shard's memtable above it is sealed and flushed"},
     {"memtable.age", CONFIG_TIME_US, "5min", SECOND, 86400 * SECOND, NULL,

@@ -277,6 +277,25 @@ static void foreign_and_wiped_directories_are_refused(void **state)
     fx_fini(&f);
 }
 
+static void budget_that_no_command_fits_in_is_refused(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_set(&f, "memory.budget", "1");
+    assert_int_equal(fx_try_open(&f), ST_INVALID);
+    assert_non_null(strstr(f.err.message, "memory.budget"));
+    fx_set(&f, "memory.budget", "1048575");
+    assert_int_equal(fx_try_open(&f), ST_INVALID);
+    fx_set(&f, "memory.budget", "1MB");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "v")), ST_OK);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 static void store_that_knows_more_than_the_log_is_refused(void **state)
 {
     UNUSED(state);
@@ -354,6 +373,7 @@ int main(void)
         cmocka_unit_test(flush_does_not_wait_for_a_clock_that_fell_back),
         cmocka_unit_test(small_memtables_flush_by_themselves),
         cmocka_unit_test(same_log_gives_the_same_hash),
+        cmocka_unit_test(budget_that_no_command_fits_in_is_refused),
         cmocka_unit_test(foreign_and_wiped_directories_are_refused),
         cmocka_unit_test(store_that_knows_more_than_the_log_is_refused),
         cmocka_unit_test(directory_of_something_else_is_refused),
