@@ -1,3 +1,4 @@
+/* Arenas: alignment, reset, hooks, limits, and what ASan sees of released memory. */
 #include "lib/test.h"
 
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+/* The checked codec and its buffers: round trips, truncation, lifetime of shared blocks. */
 #include "lib/test.h"
 
 #include "base/checksum.h"

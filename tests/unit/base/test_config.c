@@ -1,3 +1,4 @@
+/* Settings from file, environment and flags: which wins, and how a bad one is refused. */
 #include "lib/test.h"
 
 #include "base/config.h"

@@ -1,3 +1,4 @@
+/* Files of the environment, one contract for the real and the simulated one. */
 #include "lib/test.h"
 
 #include "base/arena.h"

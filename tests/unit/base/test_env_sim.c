@@ -1,3 +1,4 @@
+/* The simulated disk: what a power cut, a failed sync, a kill and a full disk leave behind. */
 #include "lib/test.h"
 
 #include "base/arena.h"

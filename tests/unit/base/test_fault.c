@@ -1,3 +1,4 @@
+/* Fault points and coverage marks, with and without METADB_FAULTS. */
 #include "lib/test.h"
 
 #include "base/fault.h"

@@ -1,3 +1,4 @@
+/* The hash map against a naive model; the intrusive list keeps its order. */
 #include "lib/test.h"
 
 #include "base/hash.h"

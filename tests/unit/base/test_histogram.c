@@ -1,3 +1,4 @@
+/* Log-scale histograms: percentiles beside exact ones, merging, extreme values. */
 #include "lib/test.h"
 
 #include "base/histogram.h"

@@ -1,3 +1,4 @@
+/* The hybrid logical clock: stamps grow, whatever the wall clock does. */
 #include "lib/test.h"
 
 #include "base/hlc.h"

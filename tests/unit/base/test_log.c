@@ -1,3 +1,4 @@
+/* The event log: one line per event, also for hostile or overlong text. */
 #include "lib/test.h"
 
 #include "base/log.h"

@@ -1,3 +1,4 @@
+/* The event loop: order of hooks in a turn, watchers that go while they run. */
 #include "lib/test.h"
 
 #include "base/loop.h"

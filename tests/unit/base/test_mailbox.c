@@ -1,3 +1,4 @@
+/* Messages between threads: all arrive, in order per sender; a sleeping loop is woken. */
 #include "lib/test.h"
 
 #include "base/compiler.h"

@@ -1,3 +1,4 @@
+/* The pool: accepted jobs are done once, a full queue refuses, freeing finishes the rest. */
 #include "lib/test.h"
 
 #include "base/compiler.h"

@@ -1,3 +1,4 @@
+/* RCU: a reader never sees released memory, and waiting waits for readers. */
 #include "lib/test.h"
 
 #include "base/compiler.h"

@@ -1,3 +1,4 @@
+/* Status codes and errors: names, SQLSTATEs, text cut between characters. */
 #include "lib/test.h"
 
 #include "base/err.h"

@@ -1,3 +1,4 @@
+/* The files of a new data directory outlive a power cut right after they were made. */
 #include "lib/test.h"
 
 #include "base/env_sim.h"

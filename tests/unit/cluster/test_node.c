@@ -1,3 +1,4 @@
+/* A node from start to stop: restarts, flushes, log cuts, directories that it must refuse. */
 #include "base/assert.h"
 #include "fixture.h"
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Transactions of one node: snapshots, conflicts, locks, savepoints and the limits. */
 #include "base/assert.h"
 #include "fixture.h"
 #include <setjmp.h>
