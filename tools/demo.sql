@@ -1,5 +1,6 @@
 -- Five minutes with metadb: `make demo-sql` runs this. docs/sql.md is the reference.
 \pset footer off
+\pset pager off
 \set VERBOSITY default
 -- A directory of our own under the root, whose id is 0; the name is new in every run.
 \set top `date +demo-%Y%m%d-%H%M%S`
