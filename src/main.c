@@ -139,7 +139,7 @@ static void on_ready(void *arg)
     loop_on_signal(loop, SIGINT, on_signal, s);
     status st = fe_server_new(s->node, s->listen, &s->frontend, &err);
     if (st != ST_OK) {
-        print_err("cannot listen", &err);
+        print_err("cannot serve", &err);
         finish(s, EXIT_USAGE);
         return;
     }
