@@ -93,7 +93,7 @@ static status own(int fd, const char *path)
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return ST_OK;
     if (errno == EWOULDBLOCK)
-        LOG_WARN("env.wait_for_owner", LOG_STR("path", path));
+        LOG_INFO("env.wait_for_owner", LOG_STR("path", path));
     while (flock(fd, LOCK_EX) != 0) {
         if (errno != EINTR)
             return status_of_errno("flock", path);
