@@ -3,8 +3,8 @@
  *
  *   metadb_log_grid [DIR [BATCHES [PAIRS]]]
  *
- * For each size of a batch and each number of batches under way: PAIRS runs of each writer, taken
- * in turns, each on a fresh log with a real loop. A batch that is stored is followed by the next one
+ * For each size of a batch and each number of batches under way: PAIRS runs of each writer, in
+ * turns, each on a fresh log with a real loop. A batch that is stored is followed by the next one
  * (a closed loop), so `under way` is how many the owner leaves with the log, as log.inflight does.
  * Printed are medians over the runs: latency from raft_log_submit to on_stored, processor time of
  * this process and of the kernel's workers per batch, waits of all threads (voluntary context
