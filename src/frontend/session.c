@@ -123,6 +123,10 @@ static void work_release(struct fe_session *s)
     s->work = NULL;
     w->session = NULL;
     w->cancelled = w->timed_out = w->extended = false;
+    /* A session that ends while it waits has not been resumed, which would have cleared these. */
+    w->stalled = w->yielded = w->sleeping = w->uncertain = false;
+    w->context[0] = '\0';
+    err_clear(&w->err);
     struct fe_pool *pool = s->worker->pool;
     if (pool->work_count >= POOL_MAX) {
         work_destroy(w);

@@ -523,6 +523,28 @@ def vanished_client_leaves_no_session(env):
 
 
 @test
+def what_a_vanished_client_waited_for_is_forgotten(env):
+    """What a session used is given to the next one: nothing may be left in it of how the first waited."""
+    c = env.conn()
+    for i in range(20):
+        env.put(c, "wide%02d" % i, "x" * 200000)
+    many = query("SELECT value FROM kv WHERE key LIKE '%swide%%'" % env.prefix)
+    conns = [env.conn(receive=4096) for _ in range(10)]
+    for gone in conns:
+        gone.send(many)
+    time.sleep(0.5)
+    for gone in conns:
+        gone.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        gone.close()
+    time.sleep(0.3)
+    conns = [env.conn() for _ in range(10)]
+    for c in conns:
+        c.send(parse("SELECT 1", "p") + b"".join(bind("", "p") for _ in range(3000)) + SYNC)
+    for c in conns:
+        eq(shape(c.until("Z")), "1" + "2" * 3000 + "Z")
+
+
+@test
 def statements_and_portals_are_bounded(env):
     c = env.conn()
     got = c.ask(*[parse("SELECT 1", "s%d" % i) for i in range(3000)], SYNC)
