@@ -86,6 +86,7 @@ void fx_init(struct fixture *f)
     unsigned count;
     const struct config_setting *settings = cl_settings(&count);
     *f = (struct fixture){.failed = ST_OK};
+    fx_disk_full(false); /* a test that failed may have left it */
     snprintf(f->dir, sizeof f->dir, "/tmp/metadb-unit.XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     f->config = config_new(settings, count);

@@ -114,6 +114,7 @@ static void full_disk_of_the_log_refuses_writes_until_it_heals(void **state)
     value[sizeof value - 1] = '\0';
     fx_open(&f);
     fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", value)), ST_OK);
     fx_disk_full(true);
     for (int i = 0; i < 1000 && st == ST_OK; i++) {
         arena_reset(&x.arena);
