@@ -90,7 +90,8 @@ class Run:
 
     # -- servers -------------------------------------------------------------------------------
     def start(self, env=None, data=None, *more):
-        return Server(self.o.binary, data or self.data, *SETTINGS, self.keep, *self.o.set, *more,
+        writer = "--log.writer=" + self.rng.choice(self.o.writers.split(","))
+        return Server(self.o.binary, data or self.data, *SETTINGS, writer, self.keep, *self.o.set, *more,
                       env=env, log=self.log)
 
     def started(self, *a):
@@ -279,6 +280,7 @@ def options(p):
     p.add_argument("--site", action="append", default=[], help="only these fault points")
     p.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     p.add_argument("--replay-every", type=int, default=20)
+    p.add_argument("--writers", default="auto,thread", help="who writes the log, drawn at each start")
     p.add_argument("--set", action="append", default=[], metavar="--NAME=VALUE",
                    help="a further setting of the server")
     p.add_argument("--tmp", default=tempfile.gettempdir())

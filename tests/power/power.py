@@ -12,6 +12,8 @@ the life of a data directory.  With --expect-loss the run is the test of the tes
 sync, or whose syncs of some files are ignored, must be caught.
 """
 import argparse
+import fcntl
+import glob
 import os
 import shutil
 import subprocess
@@ -61,9 +63,16 @@ class PowerRun(crash.Run):
         if not os.path.exists(self.journal) or self.rng.random() < self.only_killed:
             return      # only the process was killed; what it left unsynced is still at stake
         self.cuts += 1
+        self.landed()
         for k, v in power_cut(self.disk, self.grave, self.journal, self.rng).items():
             self.done[k] = self.done.get(k, 0) + v
         self.fresh()
+
+    def landed(self):
+        """The kernel has finished what a killed process had under way: it holds the file open until then."""
+        for path in glob.glob(os.path.join(self.data, "log", "*", "*.log")):
+            with open(path, "rb") as f:
+                fcntl.flock(f, fcntl.LOCK_EX)
 
     def first_starts(self, times):
         """A directory that is only just made holds what was acknowledged, too."""

@@ -10,7 +10,7 @@ import struct
 
 HEAD = struct.Struct("=IIQQQIIIIII")      # struct record with its tail padding
 MAGIC = 0x70776473
-WRITE, SIZE, SYNC, DIRSYNC, CREATE, RENAME, UNLINK, MKDIR, RMDIR, LOST, FAILED = range(1, 12)
+WRITE, SIZE, SYNC, DIRSYNC, CREATE, RENAME, UNLINK, MKDIR, RMDIR, LOST, FAILED, DONE = range(1, 13)
 NAMES = (CREATE, RENAME, UNLINK, MKDIR, RMDIR)
 
 
@@ -50,9 +50,14 @@ def fates(rng, count):
 def durable_marks(log):
     """For each record of data or of a name: is it on the disk for certain?"""
     durable = [False] * len(log)
+    flights = {}
     pending = {}                # file or directory -> its records since the last sync
     for i, r in enumerate(log):
-        if r["kind"] in (WRITE, SIZE):
+        if r["kind"] == WRITE and r["path"]:     # durable by its own completion, not by a sync
+            flights[r["path"]] = i
+        elif r["kind"] == DONE:
+            durable[flights.pop(r["path"])] = True
+        elif r["kind"] in (WRITE, SIZE):
             pending.setdefault(r["ino"], []).append(i)
         elif r["kind"] in NAMES:
             pending.setdefault(r["offset"], []).append(i)

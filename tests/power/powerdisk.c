@@ -15,12 +15,18 @@
  * path with PART in it. CALL is write, sync, create or rename. What a failed sync should have made
  * durable is lost for good: a later sync does not bring it back.
  *
+ * io_uring. Writes with RWF_DSYNC are written down when they are submitted, and again when the
+ * kernel has posted their completion: only that makes them durable, in any order. The completion
+ * queue is looked at before anything is submitted or sent to a client, so an answer never overtakes
+ * what it rests on.
+ *
  * A record: struct record, then path(s), old bytes, new bytes. One mutex orders everything.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <liburing.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -29,6 +35,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -46,7 +53,8 @@ enum kind {
     K_MKDIR,
     K_RMDIR,
     K_LOST,
-    K_FAILED
+    K_FAILED,
+    K_DONE
 };
 
 struct record {
@@ -217,9 +225,9 @@ static bool fails(const char *call, const char *path)
     return true;
 }
 
-/* Locked. Before IOV goes to OFFSET of FD. */
+/* Locked. Before IOV goes to OFFSET of FD. A NAME is for a completion to refer to. */
 static void note_write(int fd, const struct stat *st, const struct iovec *iov, int count,
-                       uint64_t offset)
+                       uint64_t offset, const char *name)
 {
     size_t total = 0;
     for (int i = 0; i < count; i++)
@@ -242,7 +250,7 @@ static void note_write(int fd, const struct stat *st, const struct iovec *iov, i
                         .old_size = size,
                         .old_bytes = (uint32_t)old_bytes,
                         .new_bytes = (uint32_t)total},
-        NULL, NULL, NULL, old, iov, count);
+        name, NULL, NULL, old, iov, count);
     free(old);
 }
 
@@ -260,7 +268,7 @@ static ssize_t do_write(int fd, const struct iovec *iov, int count, off_t at, bo
         if (!positioned)
             offset = (fcntl(fd, F_GETFL) & O_APPEND) ? (uint64_t)st.st_size
                                                      : (uint64_t)lseek(fd, 0, SEEK_CUR);
-        note_write(fd, &st, iov, count, offset);
+        note_write(fd, &st, iov, count, offset, NULL);
     }
     ssize_t n = positioned ? REAL(pwritev)(fd, iov, count, at) : REAL(writev)(fd, iov, count);
     int e = errno;
@@ -514,11 +522,90 @@ EXPORT int rmdir(const char *name)
     return rc;
 }
 
-/* The server writes its log through io_uring where direct I/O is possible, and this disk would not
- * see it. statx is how it asks; without an answer it uses the calls above. */
-EXPORT int statx(int dirfd, const char *name, int flags, unsigned mask, struct statx *out)
+/* ---- io_uring ---- */
+
+#define FLIGHTS 64u
+
+static struct {
+    struct io_uring *ring; /* the one that writes; NULL before the first */
+    unsigned seen;         /* completions up to here were looked at */
+    uint64_t serial;
+    struct {
+        uint64_t user_data, serial; /* serial 0: free */
+        bool ignored;
+    } flights[FLIGHTS];
+} uring;
+
+/* Locked. Writes down which flights have become durable. */
+static void land(void)
 {
-    (void)dirfd, (void)name, (void)flags, (void)mask, (void)out;
-    errno = ENOSYS;
-    return -1;
+    if (!uring.ring)
+        return;
+    const struct io_uring_cq *cq = &uring.ring->cq;
+    unsigned tail = __atomic_load_n(cq->ktail, __ATOMIC_ACQUIRE);
+    for (; uring.seen != tail; uring.seen++) {
+        const struct io_uring_cqe *cqe = &cq->cqes[uring.seen & cq->ring_mask];
+        for (unsigned i = 0; i < FLIGHTS; i++) {
+            if (uring.flights[i].serial == 0 || uring.flights[i].user_data != cqe->user_data)
+                continue;
+            char name[32];
+            snprintf(name, sizeof name, "%d.%llu", (int)getpid(),
+                     (unsigned long long)uring.flights[i].serial);
+            if (cqe->res > 0 && !uring.flights[i].ignored)
+                put((struct record){.kind = K_DONE}, name, NULL, NULL, NULL, NULL, 0);
+            uring.flights[i].serial = 0;
+            break;
+        }
+    }
+}
+
+/* Locked. One submission, before the kernel sees it. */
+static void take_off(struct io_uring_sqe *sqe)
+{
+    struct stat st;
+    char path[PATH_MAX], name[32];
+    if (sqe->opcode != IORING_OP_WRITE || !tracked_fd(sqe->fd, &st, path))
+        return;
+    if (!(sqe->rw_flags & RWF_DSYNC))
+        abort(); /* nothing would ever make it durable here */
+    if (fails("write", path) || fails("sync", path)) {
+        sqe->fd = -1;
+        return;
+    }
+    unsigned i = 0;
+    while (uring.flights[i].serial != 0)
+        if (++i == FLIGHTS)
+            abort();
+    uring.flights[i].serial = ++uring.serial;
+    uring.flights[i].user_data = sqe->user_data;
+    uring.flights[i].ignored = ignore && meets(path, ignore);
+    snprintf(name, sizeof name, "%d.%llu", (int)getpid(), (unsigned long long)uring.serial);
+    struct iovec iov = {(void *)(uintptr_t)sqe->addr, sqe->len};
+    note_write(sqe->fd, &st, &iov, 1, sqe->off, name);
+}
+
+EXPORT int io_uring_submit(struct io_uring *ring)
+{
+    if (journal < 0)
+        return REAL(io_uring_submit)(ring);
+    pthread_mutex_lock(&lock);
+    if (ring != uring.ring) {
+        uring.ring = ring;
+        uring.seen = __atomic_load_n(ring->cq.khead, __ATOMIC_ACQUIRE);
+    }
+    land();
+    for (unsigned i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++)
+        take_off(&ring->sq.sqes[i & ring->sq.ring_mask]);
+    pthread_mutex_unlock(&lock);
+    return REAL(io_uring_submit)(ring);
+}
+
+EXPORT ssize_t send(int fd, const void *p, size_t n, int flags)
+{
+    if (journal >= 0) {
+        pthread_mutex_lock(&lock);
+        land();
+        pthread_mutex_unlock(&lock);
+    }
+    return REAL(send)(fd, p, n, flags);
 }
