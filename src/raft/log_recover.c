@@ -528,6 +528,8 @@ static status repair(struct raft_log *log, const struct raft__scan *scan)
                  LOG_U64("segment", s->number), LOG_U64("offset", s->end));
     }
     ST_TRY(raft__segment_wipe(env, s->file, s->end, s->size));
+    if (fault_point("log.repair"))
+        return ST_IO;
     uint64_t from = scan->marked.segment == s->number ? scan->marked.offset : RAFT__BLOCK;
     ST_TRY(rewrite(log, from, s->end));
     env->ops->close(env, s->file);

@@ -217,8 +217,12 @@ static status segment_finish(struct raft_log *log, struct env_file *file, const 
     const struct iovec iov = {block, sizeof block};
     ST_GOTO(out, env->ops->pwritev(env, file, &iov, 1, 0));
     ST_GOTO(out, env->ops->datasync(env, file));
+    if (fault_point("log.segment.written"))
+        ST_GOTO(out, ST_IO);
     raft__segment_path(name, log->options.dir, id.number);
     ST_GOTO(out, env->ops->rename(env, path, name));
+    if (fault_point("log.segment.named"))
+        ST_GOTO(out, ST_IO);
     ST_GOTO(out, env->ops->sync_dir(env, log->options.dir));
     ST_GOTO(out, raft__segment_open(log, id.number, &writers));
     log->next = raft__segment_new(id.number, id.generation, raft__segment_seed(&id), size);
@@ -394,6 +398,17 @@ status raft__segment_grow(struct raft_log *log, struct raft__segment *s, uint64_
 
 /* ---- the end of a segment's life ---- */
 
+/* A segment behind the end is retired at open, and its number comes again; a spare of that number
+ * may still be there, made of another file. */
+static bool is_spare(const struct raft_log *log, uint64_t number)
+{
+    for (size_t i = 0; i < log->spare_count; i++) {
+        if (log->spares[i] == number)
+            return true;
+    }
+    return false;
+}
+
 status raft__segment_retire(struct raft_log *log, uint64_t number, uint64_t size)
 {
     struct env *env = log->env;
@@ -402,13 +417,16 @@ status raft__segment_retire(struct raft_log *log, uint64_t number, uint64_t size
     if (fault_point("log.cut"))
         return ST_IO;
     raft__segment_path(from, log->options.dir, number);
-    if (log->spare_count < RAFT__SPARES_MAX && size == log->options.segment_bytes) {
+    if (log->spare_count < RAFT__SPARES_MAX && size == log->options.segment_bytes &&
+        !is_spare(log, number)) {
         raft__spare_path(to, log->options.dir, number);
         ST_TRY(env->ops->rename(env, from, to));
         log->spares[log->spare_count++] = number;
     } else {
         ST_TRY(env->ops->unlink(env, from));
     }
+    if (fault_point("log.cut.renamed"))
+        return ST_IO;
     /* One at a time and oldest first, so that a power cut cannot leave a hole in the numbers. */
     return env->ops->sync_dir(env, log->options.dir);
 }

@@ -11,8 +11,9 @@ from pgclient import Client, Lost, PgError
 
 HOT = 900
 # How often each kind of statement comes; at FULL rows a worker mostly removes.
-WEIGHTS = dict(create=30, mkdir=6, rmdir=4, remove=12, rename=12, add=12, upsert=12, many=5, block=8, kv_delete=4, undo=3)
-FULL_WEIGHTS = [5, 1, 10, 40, 12, 12, 12, 1, 8, 4, 3]
+KINDS = dict(create=(30, 5), many=(5, 1), block=(8, 8), undo=(3, 3), mkdir=(6, 1), rmdir=(4, 10), remove=(12, 40),
+             remove_range=(1, 2), remove_tree=(0, 0), rename=(12, 12), replace=(4, 6), exchange=(4, 4), add=(12, 12),
+             upsert=(12, 12), kv_delete=(4, 4), put=(6, 2), delete=(3, 6))
 FULL = 120
 UNKNOWN = {"40003", "57P01", "57P03", "53100", "53200"}
 
@@ -23,13 +24,15 @@ class Worker:
         self.rng = random.Random(seed * 1000 + number)
         self.dirs = [1000 + number * 10, 1001 + number * 10]
         self.uid = 5000 + number
-        self.model = {}       # ("meta", pid, name) -> (type, id, size, fid); ("kv", key) -> value
+        # ("meta", pid, name) -> (type, id, size, fid); ("kv", key) -> value; ("object", key) -> size
+        self.model = {}
         self.pending = None   # the same, None = absent
         self.serial = 0
         self.acked = 0
         self.maybe = 0
         self.problem = None
         self.void = {"40001"} # first committer wins
+        self.trees = False    # removes whole trees, which are reclaimed later
         self.refused = 0      # other errors of self.void
         self.gone = set()     # fids that entries had and lost since the last recount
 
@@ -53,7 +56,9 @@ class Worker:
 
     def step(self, c):
         r = self.rng
-        what = r.choices(list(WEIGHTS), WEIGHTS.values() if len(self.model) < FULL else FULL_WEIGHTS)[0]
+        what = r.choices(list(KINDS), [w[len(self.model) >= FULL] for w in KINDS.values()])[0]
+        if self.trees and r.random() < 0.02:
+            what = "remove_tree"
         change, sql = getattr(self, "do_" + what)()
         if not sql:
             return
@@ -71,7 +76,7 @@ class Worker:
             if e.state in UNKNOWN:
                 raise Lost(str(e))
             raise
-        self.gone |= {self.model[k][3] for k, v in change.items() if v is None and k[0] == "meta" and k in self.model}
+        self.gone |= {self.model[k][3] for k in change if k[0] == "meta" and k in self.model}
         self.gone.discard(None)
         self.model.update(change)
         for k in [k for k, v in change.items() if v is None]:
@@ -90,14 +95,17 @@ class Worker:
     def insert(self, rows):
         return "INSERT INTO meta (pid, name, id, type, uid, size, fid) VALUES " + ", ".join(rows)
 
+    def parent(self):
+        return self.rng.choice([HOT, *self.all_dirs()])
+
     def do_create(self):
-        k, v, row = self.new_file(self.rng.choice([HOT, *self.dirs]))
+        k, v, row = self.new_file(self.parent())
         return {k: v}, [self.insert([row])]
 
     def do_many(self):
         change, rows = {}, []
         for _ in range(5):
-            k, v, row = self.new_file(self.rng.choice([HOT, *self.dirs]))
+            k, v, row = self.new_file(self.parent())
             change[k] = v
             rows.append(row)
         return change, [self.insert(rows)]
@@ -120,17 +128,49 @@ class Worker:
         return {}, ["BEGIN", self.insert([row]), "ROLLBACK"]
 
     def do_mkdir(self):
-        pid, name = self.rng.choice([HOT, *self.dirs]), self.name()
+        pid, name = self.parent(), self.name()
         ident = 10**12 + self.n * 10**9 + self.serial
         return ({("meta", pid, name): ("d", ident, None, None)},
                 ["INSERT INTO meta (pid, name, id, type, uid) VALUES (%d, '%s', %d, 'd', %d)" % (pid, name, ident, self.uid)])
 
     def do_rmdir(self):
-        victims = self.entries("d")
+        parents = {k[1] for k in self.model if k[0] == "meta"}
+        victims = [k for k in self.entries("d") if self.model[k][1] not in parents]
         if not victims:
             return {}, []
         k = self.rng.choice(victims)
         return {k: None}, ["DELETE FROM meta WHERE pid = %d AND name = '%s' AND type = 'd'" % (k[1], k[2])]
+
+    def below(self, pid):
+        """Keys of everything below directory PID."""
+        out = [k for k in self.model if k[0] == "meta" and k[1] == pid]
+        for k in list(out):
+            if self.model[k][0] == "d":
+                out += self.below(self.model[k][1])
+        return out
+
+    def do_remove_tree(self):
+        victims = self.entries("d")
+        if not victims:
+            return {}, []
+        k = self.rng.choice(victims)
+        change = dict.fromkeys([k, *self.below(self.model[k][1])])
+        return change, ["SELECT remove_tree(%d, '%s')" % (k[1], k[2])]
+
+    def do_remove_range(self):
+        """A directory in the range would be an error; the name of one ends the range."""
+        pid = self.rng.choice(self.all_dirs())
+        names = sorted(k[2] for k in self.model if k[0] == "meta" and k[1] == pid)
+        kinds = {k[2]: v[0] for k, v in self.model.items() if k[0] == "meta" and k[1] == pid}
+        take = []
+        for n in names[self.rng.randrange(len(names)):] if names else []:
+            if kinds[n] == "d" or len(take) == 10:
+                break
+            take.append(n)
+        if not take:
+            return {}, []
+        return ({("meta", pid, n): None for n in take},
+                ["DELETE FROM meta WHERE pid = %d AND name >= '%s' AND name < '%s\x01'" % (pid, take[0], take[-1])])
 
     def do_remove(self):
         victims = self.entries("f")
@@ -144,9 +184,42 @@ class Worker:
         if not victims:
             return {}, []
         k = self.rng.choice(victims)
-        to = ("meta", self.rng.choice([HOT, *self.dirs]), self.name())
+        # A directory goes to the top only, where it cannot get below itself.
+        to = ("meta", self.parent() if self.model[k][0] == "f" else self.rng.choice([HOT, *self.dirs]), self.name())
         return ({k: None, to: self.model[k]},
                 ["UPDATE meta SET pid = %d, name = '%s' WHERE pid = %d AND name = '%s'" % (to[1], to[2], k[1], k[2])])
+
+    def two_files(self):
+        victims = self.entries("f")
+        return self.rng.sample(victims, 2) if len(victims) > 1 else (None, None)
+
+    def do_replace(self):
+        a, b = self.two_files()
+        if not a:
+            return {}, []
+        return ({a: None, b: self.model[a]},
+                ["SELECT move(%d, '%s', %d, '%s', 'replace')" % (a[1], a[2], b[1], b[2])])
+
+    def do_exchange(self):
+        a, b = self.two_files()
+        if not a:
+            return {}, []
+        return ({a: self.model[b], b: self.model[a]},
+                ["SELECT move(%d, '%s', %d, '%s', 'exchange')" % (a[1], a[2], b[1], b[2])])
+
+    def do_put(self):
+        key = "k%d" % self.rng.randrange(30)
+        self.serial += 1
+        return ({("object", key): self.serial},
+                ["INSERT INTO object (bucket, key, size) VALUES ('w%d', '%s', %d) "
+                 "ON CONFLICT (bucket, key) DO UPDATE SET size = excluded.size" % (self.n, key, self.serial)])
+
+    def do_delete(self):
+        keys = [k for k in self.model if k[0] == "object"]
+        if not keys:
+            return {}, []
+        k = self.rng.choice(keys)
+        return {k: None}, ["DELETE FROM object WHERE bucket = 'w%d' AND key = '%s'" % (self.n, k[1])]
 
     def do_add(self):
         victims = self.entries("f")
@@ -188,14 +261,22 @@ class Worker:
     def observe(self, c):
         seen = {}
         number = lambda s: None if s is None else int(s)
-        for pid in [HOT, *self.dirs]:
-            where = "pid = %d AND name <> '_attr_'" % pid
-            if pid == HOT:
-                where = "pid = %d AND name >= 'w%d_' AND name < 'w%d`'" % (pid, self.n, self.n)
-            for name, t, ident, size, fid in c.rows("SELECT name, type, id, size, fid FROM meta WHERE %s ORDER BY name" % where):
-                seen[("meta", pid, name)] = (t, int(ident), number(size), number(fid))
+        own = "name >= 'w%d_' AND name < 'w%d`'" % (self.n, self.n)
+        level = [(HOT, own)] + [(d, "name <> '_attr_'") for d in self.dirs]
+        while level:
+            found = []
+            for some in [level[i:i + 100] for i in range(0, len(level), 100)]:
+                found += c.rows("; ".join("SELECT pid, name, type, id, size, fid FROM meta WHERE pid = %d AND %s"
+                                          % one for one in some))
+            level = []
+            for pid, name, t, ident, size, fid in found:
+                seen[("meta", int(pid), name)] = (t, int(ident), number(size), number(fid))
+                if t == "d":
+                    level.append((int(ident), "name <> '_attr_'"))
         for key, value in c.rows("SELECT key, value FROM kv WHERE key LIKE 'w%d/%%' ORDER BY key" % self.n):
             seen[("kv", key)] = bytes.fromhex(value[2:]).decode()
+        for key, size in c.rows("SELECT key, size FROM object WHERE bucket = 'w%d' ORDER BY key" % self.n):
+            seen[("object", key)] = int(size)
         return seen
 
     def verify(self, c):
@@ -224,7 +305,7 @@ class Worker:
         return out[:10]
 
     def recount(self, c):
-        """Quota and index against this worker's own count.  Only when nothing is on its way."""
+        """Quota and index against this worker's own count: what differs at present."""
         files = [v for k, v in self.model.items() if k[0] == "meta" and v[0] == "f"]
         dirs = [v for k, v in self.model.items() if k[0] == "meta" and v[0] == "d"]
         want = {"#FILE": len(files), "#SIZE": sum(v[2] for v in files), "#DIR": len(dirs) + len(self.dirs)}
@@ -234,7 +315,7 @@ class Worker:
             if got.get(k, 0) != v:
                 out.append("worker %d: quota %s is %s, a recount gives %s" % (self.n, k, got.get(k), v))
         fids = {v[3]: (str(k[1]), k[2]) for k, v in self.model.items() if k[0] == "meta" and v[3] is not None}
-        gone, self.gone = self.gone - set(fids), set()
+        gone = self.gone - set(fids)
         asked = sorted(set(fids) | gone)
         found = {}
         for some in [asked[i:i + 100] for i in range(0, len(asked), 100)]:
@@ -245,4 +326,6 @@ class Worker:
             want = [fids[fid]] if fid in fids else []
             if found.get(fid, []) != want:
                 out.append("worker %d: index of fid %d is %s, expected %s" % (self.n, fid, found.get(fid), want))
+        if not out:
+            self.gone = set()
         return out[:10]

@@ -181,13 +181,14 @@ static void do_crash(struct history *h)
 
 static void do_trouble(struct history *h)
 {
-    static const char *const sites[] = {"log.write", "log.sync", "log.synced", "log.rotate",
-                                        "log.cut"};
+    static const char *const sites[] = {
+        "log.write", "log.sync",        "log.synced",          "log.rotate",
+        "log.cut",   "log.cut.renamed", "log.segment.written", "log.segment.named"};
     switch (draw(h, 4)) {
     case 0: env_sim_fail_next_sync(h->f.env, ST_IO); break;
     case 1: env_sim_set_capacity(h->f.env, 1 + draw(h, 60000)); break;
     case 2: env_sim_set_capacity(h->f.env, 0); break;
-    case 3: fault_arm(sites[draw(h, 5)], "error", 1 + (unsigned)draw(h, 5)); break;
+    case 3: fault_arm(sites[draw(h, 8)], "error", 1 + (unsigned)draw(h, 5)); break;
     }
 }
 
