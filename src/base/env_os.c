@@ -212,7 +212,12 @@ static status os_pwritev(struct env *e, struct env_file *f, const struct iovec *
 static status os_datasync(struct env *e, struct env_file *f)
 {
     UNUSED(e);
+#ifdef METADB_BROKEN_NO_SYNC
+    UNUSED(f);
+    return ST_OK; /* a build that the power test must catch */
+#else
     return fdatasync(f->fd) == 0 ? ST_OK : status_of_errno("fdatasync", "");
+#endif
 }
 
 static status os_truncate(struct env *e, struct env_file *f, uint64_t size)

@@ -566,8 +566,6 @@ static void take_off(struct io_uring_sqe *sqe)
     char path[PATH_MAX], name[32];
     if (sqe->opcode != IORING_OP_WRITE || !tracked_fd(sqe->fd, &st, path))
         return;
-    if (!(sqe->rw_flags & RWF_DSYNC))
-        abort(); /* nothing would ever make it durable here */
     if (fails("write", path) || fails("sync", path)) {
         sqe->fd = -1;
         return;
@@ -578,7 +576,7 @@ static void take_off(struct io_uring_sqe *sqe)
             abort();
     uring.flights[i].serial = ++uring.serial;
     uring.flights[i].user_data = sqe->user_data;
-    uring.flights[i].ignored = ignore && meets(path, ignore);
+    uring.flights[i].ignored = !(sqe->rw_flags & RWF_DSYNC) || (ignore && meets(path, ignore));
     snprintf(name, sizeof name, "%d.%llu", (int)getpid(), (unsigned long long)uring.serial);
     struct iovec iov = {(void *)(uintptr_t)sqe->addr, sqe->len};
     note_write(sqe->fd, &st, &iov, 1, sqe->off, name);
