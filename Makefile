@@ -3,6 +3,7 @@
 #   make run        build and start a single node on 127.0.0.1:7432, its data in ./data
 #   make demo-sql   a short tour through psql, against the running node or a temporary one
 #   make test       every test; the last line is "N passed, N failed"
+#   make crash      200 kills under load, damaged logs, full disks; make power: 200 power cuts
 #   make lint       the style checks alone
 #   make bench      metadb beside PostgreSQL, Redis and etcd, in less than 15 minutes; bench-quick: 4
 #   make gate       instructions and calls per statement against bench/gates/baseline.txt
@@ -14,7 +15,7 @@ BENCH_OUT ?= build/bench.txt
 HOST = $(firstword $(subst :, ,$(LISTEN)))
 PORT = $(lastword $(subst :, ,$(LISTEN)))
 
-.PHONY: all deps build run demo-sql test lint bench-deps bench bench-quick gate clean
+.PHONY: all deps build run demo-sql test crash power lint bench-deps bench bench-quick gate clean
 
 all: build
 
@@ -34,6 +35,12 @@ demo-sql: build
 
 test: deps
 	@tests/run-all
+
+crash: deps
+	@METADB_CRASH_KILLS=200 tests/lanes/50-crash
+
+power: deps
+	@METADB_POWER_CUTS=200 tests/lanes/55-power
 
 lint: deps
 	@tools/lint

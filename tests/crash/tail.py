@@ -23,7 +23,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 from pgclient import Client  # noqa: E402
-from server import Server  # noqa: E402
+from server import Server, clean_env  # noqa: E402
 from workload import HOT, Worker  # noqa: E402
 
 # Small batches, so that one write has several: damage to the first leaves whole ones behind it.
@@ -36,7 +36,7 @@ class Log:
     """What `metadb log dump` says of a directory."""
 
     def __init__(self, binary, data):
-        out = subprocess.run([binary, "log", "dump", data], capture_output=True, text=True, timeout=60)
+        out = subprocess.run([binary, "log", "dump", data], capture_output=True, text=True, timeout=60, env=clean_env())
         if out.returncode != 0:
             raise RuntimeError("log dump: %s" % out.stderr)
         end = re.search(r"^end segment=(\d+) offset=(\d+) durable=(\d+):(\d+)", out.stdout, re.M)
@@ -116,7 +116,7 @@ class Test:
         self.counts[what] = self.counts.get(what, 0) + 1
         data = self.damaged(change)
         p = subprocess.run([self.o.binary, "start", "--data", data, "--listen", "127.0.0.1:0", *SETTINGS],
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=60, env=clean_env())
         says = [line for line in p.stderr.splitlines() if line.startswith("metadb: ")]
         if p.returncode != 3 or len(says) != 1 or name not in says[0]:
             self.failures.append("%s: status %d, %s" % (what, p.returncode, says))

@@ -15,6 +15,13 @@ def free_port():
     return port
 
 
+def clean_env(**more):
+    """The environment without METADB_...: the server takes those for settings of its own."""
+    full = {k: v for k, v in os.environ.items() if not k.startswith("METADB_")}
+    full.update(more)
+    return full
+
+
 class Server:
     """One process.  READY is what the server itself says on standard output."""
 
@@ -22,8 +29,7 @@ class Server:
         self.port = free_port()
         self.log = open(log or os.devnull, "ab")
         argv = [*wrap, binary, "start", "--data", data, "--listen", "127.0.0.1:%d" % self.port, *settings]
-        full = dict(os.environ)
-        full.update(env or {})
+        full = clean_env(**(env or {}))
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, env=full,
                                         start_new_session=True)
         self.output = b""

@@ -57,7 +57,12 @@ class FailingRun(PowerRun):
 
     def case_env(self, case):
         call, part, error, count, _, latest = case
-        return {"POWERDISK_FAIL": "%s:%s:%d:%d:%d" % (call, part, self.rng.randint(1, latest), count, error)}
+        nth = self.rng.randint(1, latest)
+        return {"POWERDISK_FAIL": "%s:%s:%d:%d:%d" % (call, part, nth, count, error)}
+
+    def arm(self):
+        with open(os.path.join(self.grave, "arm"), "w"):
+            pass
 
     def probe(self, s, case):
         """Writing goes on, in this process."""
@@ -77,18 +82,27 @@ class FailingRun(PowerRun):
     def title(case):
         return "%s of %s of *%s" % (errno.errorcode[case[2]], case[0], case[1].rstrip("$"))
 
+    def has_failed(self):
+        return any(r["kind"] == FAILED for r in records(self.journal))
+
     def failing(self, case):
         expected = case[4]
-        s = self.start(self.case_env(case))
+        s = self.start(self.case_env(case))     # cuts the power first, which clears the graveyard
+        early = expected == ENDS and self.rng.random() < 0.3
+        if early:
+            self.arm()
         if not s.wait_ready():
             return self.ended_with(s.wait(), case)
         stop = threading.Event()
         threads = [threading.Thread(target=w.run, args=(s.port, stop), daemon=True) for w in self.workers]
         for t in threads:
             t.start()
-        end = time.monotonic() + (self.o.site_seconds if expected is None else SETTLE_S)
-        while time.monotonic() < end and s.alive():
-            time.sleep(0.01)
+        time.sleep(self.rng.uniform(0, 0.3))
+        if not early:
+            self.arm()
+        end = time.monotonic() + SETTLE_S
+        while time.monotonic() < end and s.alive() and not (expected is None and self.has_failed()):
+            time.sleep(0.1)
         alive = s.alive()
         if alive and expected is None:
             self.probe(s, case)
@@ -115,7 +129,7 @@ class FailingRun(PowerRun):
                 begin = time.monotonic()
                 self.failing(case)
                 self.kills += 1
-                if not any(r["kind"] == FAILED for r in records(self.journal)):
+                if not self.has_failed():
                     self.fail(["%s: no call failed" % self.title(case)])
                 s = self.after_kill()
                 self.verify(s)

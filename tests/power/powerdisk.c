@@ -12,7 +12,8 @@
  * them out.
  *
  * POWERDISK_FAIL=CALL:PART:NTH:COUNT:ERRNO makes the NTH to NTH+COUNT-1st CALL fail that meets a
- * path with PART in it. CALL is write, sync, create or rename. What a failed sync should have made
+ * path with PART in it, from the moment on at which there is a file `arm` in the graveyard. CALL is
+ * write, sync, create or rename. What a failed sync should have made
  * durable is lost for good: a later sync does not bring it back.
  *
  * io_uring. Writes with RWF_DSYNC are written down when they are submitted, and again when the
@@ -215,7 +216,11 @@ static void put(struct record r, const char *path, const char *path2, const char
 /* Locked. Shall this call fail? Then errno is set. */
 static bool fails(const char *call, const char *path)
 {
+    char arm[PATH_MAX + 8];
     if (!failing.call || strcmp(failing.call, call) != 0 || !meets(path, failing.part))
+        return false;
+    snprintf(arm, sizeof arm, "%s/arm", grave);
+    if (access(arm, F_OK) != 0)
         return false;
     failing.seen++;
     if (failing.seen < failing.nth || failing.seen >= failing.nth + failing.count)
