@@ -79,28 +79,18 @@ void obuf_shrink(struct obuf *o, size_t keep)
         obuf_fini(o);
 }
 
-uint8_t *obuf_reserve(struct obuf *o, size_t n)
+uint8_t *obuf__grow(struct obuf *o, size_t n)
 {
-    if (UNLIKELY(o->capacity - o->size < n)) {
-        ASSERT(n <= SIZE_MAX / 4);
-        size_t capacity = o->capacity != 0 ? o->capacity : OBUF_FIRST_BYTES;
-        while (capacity - o->size < n)
-            capacity *= 2;
-        uint8_t *data = realloc(o->data, capacity);
-        if (data == NULL)
-            out_of_memory(capacity);
-        o->data = data;
-        o->capacity = capacity;
-    }
-    return o->data + o->size;
-}
-
-void obuf_put(struct obuf *o, const void *src, size_t n)
-{
-    if (n == 0)
-        return;
-    memcpy(obuf_reserve(o, n), src, n);
-    o->size += n;
+    ASSERT(n <= SIZE_MAX / 4);
+    size_t capacity = o->capacity != 0 ? o->capacity : OBUF_FIRST_BYTES;
+    while (capacity - o->size < n)
+        capacity *= 2;
+    uint8_t *data = realloc(o->data, capacity);
+    if (data == NULL)
+        out_of_memory(capacity);
+    o->data = data;
+    o->capacity = capacity;
+    return data + o->size;
 }
 
 void obuf_consume(struct obuf *o, size_t n)
@@ -109,30 +99,6 @@ void obuf_consume(struct obuf *o, size_t n)
     o->size -= n;
     if (n > 0 && o->size > 0)
         memmove(o->data, o->data + n, o->size);
-}
-
-void obuf_u8(struct obuf *o, uint8_t v)
-{
-    *obuf_reserve(o, 1) = v;
-    o->size += 1;
-}
-
-void obuf_be16(struct obuf *o, uint16_t v)
-{
-    v = __builtin_bswap16(v);
-    obuf_put(o, &v, sizeof v);
-}
-
-void obuf_be32(struct obuf *o, uint32_t v)
-{
-    v = __builtin_bswap32(v);
-    obuf_put(o, &v, sizeof v);
-}
-
-void obuf_be64(struct obuf *o, uint64_t v)
-{
-    v = __builtin_bswap64(v);
-    obuf_put(o, &v, sizeof v);
 }
 
 void obuf_patch_be32(struct obuf *o, size_t at, uint32_t v)

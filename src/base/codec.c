@@ -12,13 +12,6 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are copied as they are");
 
-#define VARINT_MAX_BYTES 10
-
-struct reader reader_make(bytes src)
-{
-    return (struct reader){.next = src.data, .end = src.size > 0 ? src.data + src.size : src.data};
-}
-
 static void latch(struct reader *r)
 {
     r->bad = true;
@@ -47,12 +40,18 @@ static const uint8_t *take(struct reader *r, size_t n)
             memcpy(&v, p, sizeof v);                                                               \
         return v;                                                                                  \
     }
-DEFINE_GET(get_u8, uint8_t)
 DEFINE_GET(get_u16, uint16_t)
 DEFINE_GET(get_u32, uint32_t)
 DEFINE_GET(get_u64, uint64_t)
 
-uint64_t get_varint(struct reader *r)
+uint8_t codec__u8_missing(struct reader *r)
+{
+    latch(r);
+    return 0;
+}
+
+/* Near the end of the input. */
+static uint64_t varint_bytewise(struct reader *r)
 {
     uint64_t v = 0;
     for (unsigned i = 0; i < VARINT_MAX_BYTES; i++) {
@@ -73,10 +72,48 @@ uint64_t get_varint(struct reader *r)
     return 0;
 }
 
-int64_t get_zigzag(struct reader *r)
+/* Closes the gaps that the continuation bits leave between eight groups of seven bits. */
+static uint64_t join_groups(uint64_t w)
 {
-    uint64_t v = get_varint(r);
-    return (int64_t)((v >> 1) ^ (0 - (v & 1)));
+    w &= 0x7F7F7F7F7F7F7F7Fu;
+    w = (w & 0x007F007F007F007Fu) | ((w & 0x7F007F007F007F00u) >> 1);
+    w = (w & 0x00003FFF00003FFFu) | ((w & 0x3FFF00003FFF0000u) >> 2);
+    return (w & 0x000000000FFFFFFFu) | ((w & 0x0FFFFFFF00000000u) >> 4);
+}
+
+/* The ninth and tenth byte of a number that begins with V. */
+static uint64_t varint_tail(struct reader *r, uint64_t v)
+{
+    uint8_t ninth = r->next[8], tenth = r->next[9];
+    bool ten = ninth >= 0x80;
+    if (ten ? tenth != 1 : ninth == 0) { /* bits above 64, or a last group that is zero */
+        latch(r);
+        return 0;
+    }
+    r->next += ten ? 10 : 9;
+    return v | (uint64_t)(ninth & 0x7F) << 56 | (uint64_t)ten << 63;
+}
+
+/* Numbers of up to eight bytes, timestamps among them, take one load. */
+uint64_t codec__varint_long(struct reader *r)
+{
+    uint64_t w, last;
+    size_t left = (size_t)(r->end - r->next);
+    if (left < sizeof w)
+        return varint_bytewise(r);
+    memcpy(&w, r->next, sizeof w);
+    last = ~w & 0x8080808080808080u;
+    if (last == 0)
+        return left < VARINT_MAX_BYTES ? varint_bytewise(r) : varint_tail(r, join_groups(w));
+    last &= 0 - last;       /* the top bit of the last byte */
+    w &= last | (last - 1); /* that byte and those before it */
+    size_t size = (size_t)__builtin_ctzll(last) / 8 + 1;
+    if (size > 1 && w < last >> 7) { /* the last group is zero */
+        latch(r);
+        return 0;
+    }
+    r->next += size;
+    return join_groups(w);
 }
 
 bytes get_raw(struct reader *r, size_t n)
@@ -98,43 +135,6 @@ bytes get_bytes(struct reader *r)
 status codec_finish(const struct reader *r)
 {
     return !r->bad && r->next == r->end ? ST_OK : ST_CORRUPT;
-}
-
-void put_u8(struct obuf *o, uint8_t v)
-{
-    obuf_u8(o, v);
-}
-
-void put_u16(struct obuf *o, uint16_t v)
-{
-    obuf_put(o, &v, sizeof v);
-}
-
-void put_u32(struct obuf *o, uint32_t v)
-{
-    obuf_put(o, &v, sizeof v);
-}
-
-void put_u64(struct obuf *o, uint64_t v)
-{
-    obuf_put(o, &v, sizeof v);
-}
-
-void put_varint(struct obuf *o, uint64_t v)
-{
-    uint8_t *p = obuf_reserve(o, VARINT_MAX_BYTES);
-    size_t n = 0;
-    while (v >= 0x80) {
-        p[n++] = (uint8_t)(v | 0x80);
-        v >>= 7;
-    }
-    p[n++] = (uint8_t)v;
-    o->size += n;
-}
-
-void put_zigzag(struct obuf *o, int64_t v)
-{
-    put_varint(o, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
 }
 
 void put_bytes(struct obuf *o, bytes v)

@@ -9,30 +9,80 @@
 
 #include "base/buf.h"
 
+#define VARINT_MAX_BYTES 10
+
+/* After a violation next == end. A decoder that finds a value wrong may set `bad` itself. */
 struct reader {
     const uint8_t *next, *end;
     bool bad;
 };
 
-struct reader reader_make(bytes src);
-uint8_t get_u8(struct reader *r);
 uint16_t get_u16(struct reader *r);
 uint32_t get_u32(struct reader *r);
 uint64_t get_u64(struct reader *r);
-uint64_t get_varint(struct reader *r); /* LEB128, at most 10 bytes */
-int64_t get_zigzag(struct reader *r);
 bytes get_raw(struct reader *r, size_t n);
 bytes get_bytes(struct reader *r); /* varint length, then that many bytes; borrowed */
 /* ST_OK if nothing was violated and all input is used, else ST_CORRUPT. */
 NODISCARD status codec_finish(const struct reader *r);
 
-void put_u8(struct obuf *o, uint8_t v);
-void put_u16(struct obuf *o, uint16_t v);
-void put_u32(struct obuf *o, uint32_t v);
-void put_u64(struct obuf *o, uint64_t v);
-void put_varint(struct obuf *o, uint64_t v);
-void put_zigzag(struct obuf *o, int64_t v);
 void put_bytes(struct obuf *o, bytes v); /* varint length + bytes */
+
+/* -- inline: these run several times for every column of every row ------------------------------ */
+
+uint8_t codec__u8_missing(struct reader *r);
+uint64_t codec__varint_long(struct reader *r);
+
+static inline struct reader reader_make(bytes src)
+{
+    return (struct reader){.next = src.data, .end = src.size > 0 ? src.data + src.size : src.data};
+}
+static inline uint8_t get_u8(struct reader *r)
+{
+    return r->next != r->end ? *r->next++ : codec__u8_missing(r);
+}
+/* LEB128, at most 10 bytes. */
+static inline uint64_t get_varint(struct reader *r)
+{
+    return r->next != r->end && *r->next < 0x80 ? *r->next++ : codec__varint_long(r);
+}
+static inline int64_t zigzag_decode(uint64_t v)
+{
+    return (int64_t)((v >> 1) ^ (0 - (v & 1)));
+}
+static inline int64_t get_zigzag(struct reader *r)
+{
+    return zigzag_decode(get_varint(r));
+}
+
+static inline void put_u8(struct obuf *o, uint8_t v)
+{
+    obuf_u8(o, v);
+}
+static inline void put_u16(struct obuf *o, uint16_t v)
+{
+    obuf_put(o, &v, sizeof v);
+}
+static inline void put_u32(struct obuf *o, uint32_t v)
+{
+    obuf_put(o, &v, sizeof v);
+}
+static inline void put_u64(struct obuf *o, uint64_t v)
+{
+    obuf_put(o, &v, sizeof v);
+}
+static inline void put_varint(struct obuf *o, uint64_t v)
+{
+    uint8_t *p = obuf_reserve(o, VARINT_MAX_BYTES);
+    size_t n = 0;
+    for (; v >= 0x80; v >>= 7)
+        p[n++] = (uint8_t)(v | 0x80);
+    p[n++] = (uint8_t)v;
+    o->size += n;
+}
+static inline void put_zigzag(struct obuf *o, int64_t v)
+{
+    put_varint(o, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
+}
 
 static inline void store_be32(uint8_t *p, uint32_t v)
 {

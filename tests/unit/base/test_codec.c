@@ -99,6 +99,36 @@ static void varint_has_one_spelling(void **state)
     assert_int_equal(codec_finish(&r), ST_CORRUPT);
 }
 
+/* Every length of number, with and without bytes behind it: what is read from one load of eight
+ * bytes and what is read byte by byte agree. */
+static void varint_is_the_same_wherever_it_lies(void **state)
+{
+    (void)state;
+    for (unsigned bits = 0; bits < 64; bits++) {
+        for (uint64_t v = 1ull << bits, i = 0; i < 3; i++, v = v * 3 + bits) {
+            struct obuf o;
+            obuf_init(&o);
+            put_varint(&o, v);
+            size_t size = o.size;
+            for (size_t behind = 0; behind < 12; behind++) {
+                struct reader r = reader_make(view(&o));
+                assert_true(get_varint(&r) == v);
+                assert_ptr_equal(r.next, o.data + size);
+                put_u8(&o, (uint8_t)(behind * 0x55));
+            }
+            /* The last group made zero, or the last byte missing. */
+            o.data[size - 1] = 0;
+            struct reader r = reader_make(view(&o));
+            bool ok = size == 1;
+            (void)get_varint(&r);
+            assert_true(r.bad != ok);
+            r = reader_make(bytes_make(o.data, size - 1));
+            assert_true(get_varint(&r) == 0 && r.bad);
+            obuf_fini(&o);
+        }
+    }
+}
+
 static void length_over_the_input_is_refused(void **state)
 {
     (void)state;
@@ -189,6 +219,7 @@ int main(void)
         cmocka_unit_test(unread_input_is_a_violation),
         cmocka_unit_test(every_truncation_is_noticed),
         cmocka_unit_test(varint_has_one_spelling),
+        cmocka_unit_test(varint_is_the_same_wherever_it_lies),
         cmocka_unit_test(length_over_the_input_is_refused),
         cmocka_unit_test(obuf_grows_patches_and_consumes),
         cmocka_unit_test(buf_lives_until_the_last_reference),
