@@ -22,6 +22,9 @@
 #define FE_MESSAGES_PER_TURN 128u
 #define FE_STARTUP_SECONDS 60u
 #define FE_NUMBER_BUCKETS 1024u
+/* Memory that a worker keeps for its connections' buffers. */
+#define FE_SPARE_BUFFERS 1024u
+#define FE_SPARE_BUFFERS_BYTES (16u * 1024u * 1024u)
 
 struct fe_session;
 struct fe_server;
@@ -42,10 +45,13 @@ struct fe_worker {
     uint32_t serial;          /* of process numbers */
     unsigned conn_count;
     struct fe_conn *conns;
-    struct fe_conn *dirty;        /* have output to send at the end of this turn */
-    struct fe_conn *runnable;     /* go on at the end of this turn */
-    struct fe_pool *pool;         /* session.c */
-    struct fe_session *listeners; /* notify.c */
+    struct fe_conn *dirty;    /* have output to send at the end of this turn */
+    struct fe_conn *runnable; /* go on at the end of this turn */
+    struct fe_pool *pool;     /* session.c */
+    size_t buffer_bytes;      /* of buffers[] */
+    unsigned buffer_count;
+    struct obuf buffers[FE_SPARE_BUFFERS];           /* empty ones, the one used last on top */
+    struct fe_session *listeners;                    /* notify.c */
     struct fe_session *by_number[FE_NUMBER_BUCKETS]; /* cancel.c */
     bool stopping, stop_reported;
     unsigned stop_ticks;
@@ -97,6 +103,7 @@ void fe_conn_free(struct fe_conn *c);
 /* The type of the first whole message after the current one that is not a Close; 0 = none is
  * there. */
 uint8_t fe_conn_peek(const struct fe_conn *c);
+void fe_worker_buffers_free(struct fe_worker *w);
 /* The end of a turn: runs who may run, sends what is to be sent. */
 void fe_worker_turn(void *worker);
 

@@ -393,6 +393,7 @@ static void worker_end(struct fe_worker *w, void *arg)
     loop_turn_free(w->turn);
     pl_free(w->planner);
     fe_pool_free(w->pool);
+    fe_worker_buffers_free(w);
     send_call(&w->server->workers[0], on_worker_stopped, NULL);
 }
 
