@@ -47,8 +47,12 @@ static void copy_text(char *field, size_t capacity, const char *text)
 
 void err_clear(struct err *e)
 {
-    if (e != NULL)
-        memset(e, 0, sizeof *e);
+    if (e == NULL)
+        return;
+    e->code = ST_OK;
+    e->position = 0;
+    e->sqlstate[0] = e->message[0] = e->detail[0] = e->hint[0] = '\0';
+    e->schema[0] = e->table[0] = e->column[0] = e->constraint[0] = '\0';
 }
 
 static void set_code(struct err *e, status code, const char *sqlstate)

@@ -20,6 +20,7 @@ struct err {
     uint32_t position; /* 1-based character in the statement's text, 0 = unknown */
 };
 
+/* Makes all texts empty; their bytes behind the NUL stay, this runs for every statement. */
 void err_clear(struct err *e);
 /* Sets code, its SQLSTATE and the message; clears the rest. Returns CODE, so that a function can
  * `return err_set(err, ST_EXISTS, "…")`. E may be NULL. Text is cut at the field's size, at a UTF-8

@@ -84,11 +84,13 @@ static uint64_t since(uint64_t from, uint64_t to)
 static void note_stats(struct cl_client *c, const struct cl_proposal *p)
 {
     struct cl_call_stats *stats = &c->call->stats;
+    stats->log_bytes = c->encoding.size;
+    if (!c->call->timed)
+        return;
     uint64_t now_us = env_mono_us(c->node->env);
     stats->queue_us = since(p->queued_us, p->proposed_us);
     stats->stored_us = since(p->proposed_us, p->stored_us);
     stats->applied_us = since(p->stored_us, now_us);
-    stats->log_bytes = c->encoding.size;
 }
 
 static void proposal_done(struct cl_proposal *p, status st, const struct kv_applied *a)

@@ -32,6 +32,7 @@ struct cl_call {
     bool (*on_row)(void *arg, const struct kv_row *row);
     unsigned max_rows;
     size_t max_bytes;
+    bool timed; /* fill the times of `stats` */
     /* out: */
     struct kv_result result;
     struct err err;

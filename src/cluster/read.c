@@ -58,7 +58,8 @@ static status run_page(struct cl_client *c, struct cl_call *call,
 
 static status finish_page(struct cl_client *c, struct cl_call *call, status st)
 {
-    call->stats.read_us += env_mono_us(c->node->env) - c->read.started_us;
+    if (call->timed)
+        call->stats.read_us += env_mono_us(c->node->env) - c->read.started_us;
     call->stats.keys += c->read.given;
     call->stats.tombstones += c->read.pos->skipped - c->read.skipped_before;
     if (st == ST_OK && cancelled(c))
@@ -127,7 +128,7 @@ status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *
     c->read = (struct cl_read_run){.txn = t,
                                    .read = read,
                                    .pos = pos,
-                                   .started_us = env_mono_us(c->node->env),
+                                   .started_us = call->timed ? env_mono_us(c->node->env) : 0,
                                    .skipped_before = pos->skipped};
     c->read.last = &c->read.first;
     atomic_store_explicit(&c->cancel, false, memory_order_relaxed);

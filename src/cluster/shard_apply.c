@@ -113,7 +113,7 @@ static void answer(struct cl_shard *s, uint64_t index, const struct kv_applied *
 static status apply_entry(struct cl_shard *s, const struct raft_entry *e, uint64_t now_us)
 {
     if (e->kind == RAFT_ENTRY_COMMAND) {
-        struct kv_applied a = {.outcome = ST_OK};
+        struct kv_applied a;
         status st = fault_point("shard.apply")
                         ? ST_CORRUPT
                         : kv_apply(s->state, e->index, e->term, buf_bytes(e->data), &s->arena, &a);

@@ -43,6 +43,7 @@ struct fe_worker {
     unsigned index, count;    /* of workers */
     uint64_t random;          /* state of the generator of statement seeds */
     uint32_t serial;          /* of process numbers */
+    uint64_t clock_us;        /* when the last run ended */
     unsigned conn_count;
     struct fe_conn *conns;
     struct fe_conn *dirty;    /* have output to send at the end of this turn */

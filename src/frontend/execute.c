@@ -19,6 +19,7 @@
  */
 #include "frontend/execute.h"
 #include "base/assert.h"
+#include "base/decimal.h"
 #include "cluster/views.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,9 @@ static void release(struct fe_session *s, status st)
     struct fe_run *r = &w->run;
     if (r->counted != NULL) {
         uint64_t now = env_mono_us(cl_node_env(s->worker->node));
-        pl_pattern_count(s->worker->planner, r->counted, now - r->started_us, st);
+        pl_pattern_count(s->worker->planner, r->counted,
+                         now > r->started_us ? now - r->started_us : 0, st);
+        s->worker->clock_us = now;
     }
     r->counted = NULL;
     fe_portal_unref(s, r->source);
@@ -59,7 +62,7 @@ status fe_run(struct fe_session *s, struct fe_portal *p, int64_t limit, bool des
                          .describe = describe,
                          .done = done,
                          .scratch = scratch,
-                         .started_us = env_mono_us(cl_node_env(s->worker->node)),
+                         .started_us = fe_run_clock(s->worker),
                          .counted = p->statement->stmt.plan};
     p->refs++;
     status st = fe_run_plan(s, p);
@@ -77,9 +80,19 @@ void fe_run_finish(struct fe_session *s, status st)
     done(s, st);
 }
 
+static void put_tag(char *out, size_t size, const char *word, int64_t count)
+{
+    size_t n = strlen(word);
+    ASSERT(n + 1 + DECIMAL_MAX < size);
+    memcpy(out, word, n);
+    out[n++] = ' ';
+    n += decimal_put(out + n, count);
+    out[n] = '\0';
+}
+
 void fe_run_tag(struct fe_run *r, const char *word, int64_t count)
 {
-    snprintf(r->tag, sizeof r->tag, "%s %lld", word, (long long)count);
+    put_tag(r->tag, sizeof r->tag, word, count);
 }
 
 status fe_check_cancel(struct fe_session *s)
@@ -103,6 +116,7 @@ struct cl_call *fe_call(struct fe_session *s)
     call->arg = s;
     call->arena = &s->work->call_arena;
     call->on_row = NULL;
+    call->timed = s->work->run.timed;
     call->result = (struct kv_result){0};
     call->err.code = ST_OK;
     return call;
@@ -212,7 +226,7 @@ static NODISCARD status rows_out(struct fe_session *s)
     else if (strcmp(word, "SELECT") == 0)
         fe_run_tag(r, word, r->rows);
     else
-        snprintf(r->tag, sizeof r->tag, "%s", p->tag);
+        memcpy(r->tag, p->tag, sizeof p->tag);
     return ST_OK;
 }
 
@@ -321,8 +335,7 @@ static NODISCARD status write_taken(struct fe_session *s, status st)
     if (st != ST_OK)
         return call_failed(s, st);
     const struct kv_result *res = &w->call.result;
-    snprintf(p->tag, sizeof p->tag, "%s %lld", p->statement->stmt.plan->tag,
-             (long long)res->affected);
+    put_tag(p->tag, sizeof p->tag, p->statement->stmt.plan->tag, res->affected);
     if (!r->shape.rows)
         return source_end(s, ST_OK);
     bool scalar = r->shape.count == 1 && r->shape.columns[0].source < 0;
@@ -430,6 +443,8 @@ static NODISCARD status catalog_start(struct fe_session *s)
     struct fe_work *w = s->work;
     struct fe_portal *p = w->run.source;
     fe_context(s, &w->context_of_catalog);
+    w->context_of_catalog.clock_now = fe_clock(s); /* it is evaluated on another thread */
+    w->context_of_catalog.clock = NULL;
     w->catalog.on_row = on_catalog_row;
     w->catalog.done = catalog_done;
     w->catalog.arg = s;

@@ -39,6 +39,7 @@ struct fe_run {
     bool describe_now; /* … and has not been sent yet */
     bool suspended;    /* out: PortalSuspended instead of a tag */
     bool empty;        /* out: EmptyQueryResponse */
+    bool timed;        /* EXPLAIN ANALYZE: calls take their times */
     bool copy_csv, copy_binary;
     char copy_delimiter, copy_quote, copy_escape;
     const char *copy_null;
@@ -62,6 +63,7 @@ struct fe_work {
     struct fe_statement *planning;
     struct cl_call call;
     const struct kv_op *op; /* what the call runs */
+    int64_t now;            /* of the cycle; 0 = not taken yet */
     struct pl_context context_of_catalog;
     struct arena call_arena;
     struct pl_catalog_call catalog;
@@ -101,6 +103,13 @@ void fe_run_tag(struct fe_run *r, const char *word, int64_t count);
 NODISCARD status fe_check_cancel(struct fe_session *s);
 /* Waits for a timer of this many microseconds. */
 NODISCARD status fe_sleep(struct fe_session *s, uint64_t us, fe_next *next);
+/* When what begins now began: with the turn, or when the last run of this worker ended. So one look
+ * at the clock per statement is enough for its statistics. */
+static inline uint64_t fe_run_clock(const struct fe_worker *w)
+{
+    uint64_t turn_us = loop_now_us(w->loop);
+    return w->clock_us > turn_us ? w->clock_us : turn_us;
+}
 /* Begins a call to the cluster. */
 struct cl_call *fe_call(struct fe_session *s);
 

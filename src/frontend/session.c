@@ -127,6 +127,7 @@ static void work_release(struct fe_session *s)
     w->stalled = w->yielded = w->sleeping = w->uncertain = false;
     w->context[0] = '\0';
     err_clear(&w->err);
+    w->now = 0;
     struct fe_pool *pool = s->worker->pool;
     if (pool->work_count >= POOL_MAX) {
         work_destroy(w);
@@ -839,13 +840,18 @@ static uint64_t next_random(struct fe_worker *w)
     return z ^ (z >> 31);
 }
 
+static int64_t read_clock(void *arg)
+{
+    return fe_clock(arg);
+}
+
 void fe_context(struct fe_session *s, struct pl_context *out)
 {
     int64_t now = fe_now(s);
     *out = (struct pl_context){
         .ns = s->ns,
         .now = now,
-        .clock_now = fe_clock(s),
+        .clock = read_clock,
         .seed = next_random(s->worker),
         .style = &s->settings.style,
         .user = s->user,

@@ -176,7 +176,7 @@ void fe_context(struct fe_session *s, struct pl_context *out);
 bool fe_read_only(const struct fe_session *s);
 
 /* transactions (txn.c) */
-int64_t fe_now(struct fe_session *s);   /* of the transaction, or of the statement */
+int64_t fe_now(struct fe_session *s);   /* of the transaction, or of the message cycle */
 int64_t fe_clock(struct fe_session *s); /* right now, as a timestamptz */
 bool fe_is_txn_exit(enum pl_kind k);
 NODISCARD status fe_txn_refuse(struct fe_session *s); /* 25P02 into work->err */

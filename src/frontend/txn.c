@@ -30,8 +30,12 @@ int64_t fe_clock(struct fe_session *s)
 
 int64_t fe_now(struct fe_session *s)
 {
-    if (s->txn == FE_TXN_IDLE)
-        return fe_clock(s);
+    if (s->txn == FE_TXN_IDLE) {
+        struct fe_work *w = fe_work(s);
+        if (w->now == 0)
+            w->now = fe_clock(s);
+        return w->now;
+    }
     if (s->txn_now == 0)
         s->txn_now = fe_clock(s);
     return s->txn_now;

@@ -430,6 +430,7 @@ static status explain_start(struct fe_session *s, status st)
                      "EXPLAIN of this kind of statement is not supported");
     } else if (outer->statement->stmt.plan->utility->analyze) {
         r->sink = FE_SINK_NOTHING;
+        r->timed = true;
         r->shape = fe_statement_shape(s, p->statement);
         r->describe_now = false;
         st = fe_run_source(s, p, explained);

@@ -127,7 +127,9 @@ status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command
     struct kv_command c;
     struct kv_view view = {.state = s, .at = HLC_MAX, .tier = KV_TIER_CACHE, .arena = a};
     hlc_ts ack = 0;
-    *out = (struct kv_applied){.result.scalar = KV_NULL};
+    out->result = (struct kv_result){.scalar = KV_NULL};
+    out->failed_op = 0;
+    err_clear(&out->err);
     ST_TRY(kv_command_decode(command, &c));
     if (c.stamp <= kv_state_record(s)->applied_ts)
         return ST_CORRUPT; /* A3 */

@@ -58,17 +58,6 @@ void pl_free(struct planner *p)
     free(p);
 }
 
-/* What err_clear does as far as anybody looks: two kilobytes are a lot for a statement that goes
- * well. Whoever sets an error clears the rest. */
-static void no_error(struct err *err)
-{
-    if (err == NULL)
-        return;
-    err->code = ST_OK;
-    err->position = 0;
-    err->message[0] = '\0';
-}
-
 /* -- plans ------------------------------------------------------------------------------------- */
 
 void pl_plan_ref(const struct pl_plan *plan)
@@ -251,7 +240,7 @@ static status compile_here(struct planner *p, struct pl_request *r)
 
 status pl_plan(struct planner *p, struct pl_request *r)
 {
-    no_error(&r->err);
+    err_clear(&r->err);
     r->out = (struct pl_statement){0};
     if (r->text.size > LIMIT_MESSAGE_BYTES)
         return err_set(&r->err, ST_TOO_COMPLEX, "statement too long");
@@ -303,7 +292,7 @@ status pl_bind(const struct pl_statement *s, const struct pl_value *params, unsi
         .out = out,
         .err = err,
     };
-    no_error(err);
+    err_clear(err);
     status st = plan->bind(&b);
     if (st != ST_OK)
         err_default(err, st);

@@ -151,9 +151,10 @@ void pl_plan_unref(const struct pl_plan *plan); /* NULL is fine */
 /* What binding and session functions may ask of a session. */
 struct pl_context {
     uint32_t ns;
-    int64_t now;       /* timestamptz of the transaction or statement */
-    int64_t clock_now; /* right now */
-    uint64_t seed;     /* fresh random bits of this statement */
+    int64_t now;                 /* timestamptz of the transaction or statement */
+    int64_t (*clock)(void *arg); /* right now; NULL: clock_now */
+    int64_t clock_now;
+    uint64_t seed; /* fresh random bits of this statement */
     const struct pl_style *style;
     const char *user, *database, *application_name;
     int32_t backend_pid;

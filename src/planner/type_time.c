@@ -10,6 +10,8 @@
  * The reader goes through the text once and fills `struct parts`; a part that comes twice is an
  * error.
  */
+#include "base/assert.h"
+#include "base/decimal.h"
 #include "planner/calendar.h"
 #include "planner/pl_internal.h"
 #include "planner/timezone.h"
@@ -506,14 +508,13 @@ status pl__time_from_text(uint32_t oid, bytes text, const struct pl_style *style
 /* Digits of V, at least WIDTH of them. */
 static char *put_digits(char *p, int64_t v, int width)
 {
-    char buf[24];
-    int n = 0;
-    do
-        buf[n++] = (char)('0' + v % 10);
-    while ((v /= 10) != 0 || n < width);
-    while (n > 0)
-        *p++ = buf[--n];
-    return p;
+    static const int64_t above[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
+    ASSERT_SLOW(v >= 0);
+    if ((size_t)width < ARRAY_LEN(above) && v < above[width]) {
+        decimal_put_padded(p, (uint64_t)v, (unsigned)width);
+        return p + width;
+    }
+    return p + decimal_put(p, v);
 }
 
 static char *put_text(char *p, const char *s)

@@ -11,6 +11,7 @@
 #include "planner/types.h"
 
 #include "base/codec.h"
+#include "base/decimal.h"
 #include "planner/type_internal.h"
 
 #include <ctype.h>
@@ -226,24 +227,9 @@ static status int_from_text(uint32_t oid, bytes text, int64_t *out, struct err *
     return ST_OK;
 }
 
-/* Decimal digits of V into the end of BUF; gives the start. */
-static char *int_digits(int64_t v, char buf[24])
-{
-    char *p = buf + 23;
-    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-    *p = '\0';
-    do
-        *--p = (char)('0' + u % 10);
-    while ((u /= 10) != 0);
-    if (v < 0)
-        *--p = '-';
-    return p;
-}
-
 static void put_int(int64_t v, struct obuf *out)
 {
-    char buf[24], *p = int_digits(v, buf);
-    obuf_put(out, p, (size_t)(buf + 23 - p));
+    out->size += decimal_put((char *)obuf_reserve(out, DECIMAL_MAX), v);
 }
 
 /* -- other scalars ----------------------------------------------------------------------------- */
@@ -667,10 +653,10 @@ void pl_datum_to_field(enum kv_type t, const struct kv_datum *d, bool binary,
                 obuf_be16(out, (uint16_t)d->i);
             return;
         } else {
-            char buf[24], *p = int_digits(d->i, buf);
-            uint32_t n = (uint32_t)(buf + 23 - p);
-            obuf_be32(out, n);
-            obuf_put(out, p, n);
+            uint8_t *p = obuf_reserve(out, 4 + DECIMAL_MAX);
+            size_t n = decimal_put((char *)p + 4, d->i);
+            store_be32(p, (uint32_t)n);
+            out->size += 4 + n;
             return;
         }
     case KV_CHAR:

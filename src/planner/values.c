@@ -666,7 +666,7 @@ static status call(const struct pl__bind *b, enum function fn, const struct pl_v
     case FN_SESSION_USER: *out = text_value(OID_NAME, x->user); return ST_OK;
     case FN_PID: out->i = x->backend_pid; return ST_OK;
     case FN_NOW: out->i = x->now; return ST_OK;
-    case FN_CLOCK: out->i = x->clock_now; return ST_OK;
+    case FN_CLOCK: out->i = x->clock != NULL ? x->clock(x->arg) : x->clock_now; return ST_OK;
     case FN_LOCAL_NOW: out->i = pl__time_to_local(x->now, x->style); return ST_OK;
     case FN_DATE: {
         struct pl_value now = {.oid = OID_TIMESTAMPTZ, .i = x->now};
