@@ -45,6 +45,20 @@ static inline uint64_t get_varint(struct reader *r)
 {
     return r->next != r->end && *r->next < 0x80 ? *r->next++ : codec__varint_long(r);
 }
+/* Passes over a number without telling whether it is well spelled. */
+static inline void skip_varint(struct reader *r)
+{
+    uint64_t w, last;
+    if (r->end - r->next >= 8) {
+        memcpy(&w, r->next, sizeof w);
+        last = ~w & 0x8080808080808080u;
+        if (LIKELY(last != 0)) {
+            r->next += __builtin_ctzll(last) / 8 + 1;
+            return;
+        }
+    }
+    (void)get_varint(r);
+}
 static inline int64_t zigzag_decode(uint64_t v)
 {
     return (int64_t)((v >> 1) ^ (0 - (v & 1)));

@@ -73,9 +73,10 @@ bytes kv__key_lock(struct arena *a, bytes key)
 
 /* -- rows -------------------------------------------------------------------------------------- */
 
-status kv__cell_row(struct arena *a, bytes key, const struct kv_cell *cell, struct kv_row *out)
+/* A row that has its columns, WANTED among them, becomes as a reader sees it. */
+static status cell_row_finish(struct arena *a, bytes key, const struct kv_cell *cell,
+                              struct kv_row *out)
 {
-    ST_TRY(kv_cell_row(a, key, cell, out));
     if (out->table == KV_META && cell->aggregated && out->col[META_TYPE].i != KV_TYPE_DIR) {
         struct kv_cell plain = *cell; /* a file's attributes have no aggregates */
         plain.aggregated = false;
@@ -85,6 +86,21 @@ status kv__cell_row(struct arena *a, bytes key, const struct kv_cell *cell, stru
     if (def != NULL && def->seq_column >= 0 && cell->ts == 0)
         out->col[def->seq_column] = KV_NULL;
     return ST_OK;
+}
+
+status kv__cell_row(struct arena *a, bytes key, const struct kv_cell *cell, struct kv_row *out)
+{
+    ST_TRY(kv_cell_row(a, key, cell, out));
+    return cell_row_finish(a, key, cell, out);
+}
+
+status kv__cell_row_some(struct arena *a, bytes key, const struct kv_cell *cell,
+                         kv_column_set wanted, struct kv_row *out)
+{
+    if (cell->aggregated)
+        wanted |= kv_column_bit(META_TYPE);
+    ST_TRY(kv_cell_row_some(a, key, cell, wanted, out));
+    return cell_row_finish(a, key, cell, out);
 }
 
 status kv__get_row(struct kv_txn *t, struct arena *a, bytes key, struct kv_row *out)

@@ -76,6 +76,9 @@ status kv__exists_error(struct kv_run *r, const struct kv_row *row);
 /* kv_cell_row, but: seq is NULL when unknown, and only directories have aggregates. */
 NODISCARD status kv__cell_row(struct arena *a, bytes key, const struct kv_cell *cell,
                               struct kv_row *out);
+/* kv_cell_row_some with these differences. */
+NODISCARD status kv__cell_row_some(struct arena *a, bytes key, const struct kv_cell *cell,
+                                   kv_column_set wanted, struct kv_row *out);
 /* kv_txn_get and kv__cell_row. */
 NODISCARD status kv__get_row(struct kv_txn *t, struct arena *a, bytes key, struct kv_row *out);
 NODISCARD status kv__put_row(struct kv_run *r, bytes key, const struct kv_row *row);

@@ -52,6 +52,21 @@ static bool row_is_wanted(const struct kv_read *r, const struct kv_row *row)
     return kv__filters_match(r->table, r->filters, r->filter_count, row);
 }
 
+/* What filters, expiry and ON_ROW look at. */
+static kv_column_set columns_needed(const struct kv_read *r)
+{
+    kv_column_set needed = r->columns;
+    if (needed == 0)
+        return KV_ALL_COLUMNS;
+    for (unsigned i = 0; i < r->filter_count; i++)
+        needed |= kv_column_bit(r->filters[i].column);
+    if (r->now != 0 && r->table == KV_KV)
+        needed |= kv_column_bit(KVT_EXPIRES_AT);
+    if (r->now != 0 && r->table == KV_OBJECT)
+        needed |= kv_column_bit(OBJECT_EXPIRES_AT);
+    return needed;
+}
+
 /* -- points ------------------------------------------------------------------------------------ */
 
 static status read_points(struct kv_page *p)
@@ -59,9 +74,10 @@ static status read_points(struct kv_page *p)
     const struct kv_read *r = p->r;
     struct kv_read_pos *pos = p->pos;
     bool room = true;
+    struct kv_row row;
+    kv_row_clear(r->table, &row);
     while (pos->point < r->point_count && !(limit_reached(p) && !r->count)) {
         struct kv_cell cell;
-        struct kv_row row;
         bytes key = r->points[pos->point];
         if (!room)
             return ST_OK;
@@ -69,7 +85,7 @@ static status read_points(struct kv_page *p)
         if (st != ST_OK && st != ST_NOT_FOUND)
             return st;
         if (st == ST_OK) {
-            ST_TRY(kv__cell_row(p->scratch, key, &cell, &row));
+            ST_TRY(kv__cell_row_some(p->scratch, key, &cell, p->columns, &row));
             if (row_is_wanted(r, &row)) {
                 if (r->count)
                     pos->counted++;
@@ -129,7 +145,7 @@ static status entry_row(struct kv_page *p, bool key_only, bytes key, const struc
 {
     uint32_t ns;
     if (!key_only)
-        return kv__cell_row(p->scratch, key, cell, row);
+        return kv__cell_row_some(p->scratch, key, cell, p->columns, row);
     return p->r->filter_count > 0 ? kv_key_decode(p->scratch, key, &ns, row) : ST_OK;
 }
 
@@ -137,9 +153,10 @@ static status scan_range(struct kv_page *p, struct kv_txn_scan *scan)
 {
     const struct kv_read *r = p->r;
     bool key_only = key_is_enough(r), room = true;
-    struct kv_row row = {.table = r->table};
+    struct kv_row row;
     struct kv_cell cell;
     bytes key;
+    kv_row_clear(r->table, &row);
     for (unsigned examined = 0; room && examined < EXAMINED_MAX; examined++) {
         if (limit_reached(p))
             return kv__page_end(p);
@@ -206,6 +223,7 @@ status kv_read_page(struct kv_txn *view, const struct kv_read *r, struct kv_read
                         .scratch = &scratch,
                         .max_rows = max_rows,
                         .max_bytes = max_bytes,
+                        .columns = columns_needed(r),
                         .on_row = on_row,
                         .arg = arg,
                         .err = err};

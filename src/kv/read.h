@@ -27,7 +27,8 @@ struct kv_read {
     unsigned point_count;
     bytes lower, upper;
     bool backwards;
-    bool count; /* KV_READ_POINTS: give the count instead of rows */
+    bool count;            /* KV_READ_POINTS: give the count instead of rows */
+    kv_column_set columns; /* POINTS, RANGE, COUNT: what ON_ROW looks at besides the key; 0 = all */
     const struct kv_filter *filters;
     unsigned filter_count;
     int64_t limit; /* rows in all, -1 = no limit; a count is one row */

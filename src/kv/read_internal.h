@@ -19,6 +19,7 @@ struct kv_page {
     bool (*on_row)(void *arg, const struct kv_row *row);
     void *arg;
     struct err *err;
+    kv_column_set columns; /* of the row bytes that are looked at */
     unsigned rows;
     size_t bytes;
 };

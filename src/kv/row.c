@@ -39,28 +39,40 @@ static void value_put(struct obuf *out, enum kv_type type, const struct kv_datum
     }
 }
 
-/* A value outside its type's range is damage: no statement could have stored it. */
-static struct kv_datum value_get(struct reader *r, enum kv_type type)
+static void value_skip(struct reader *r, enum kv_type type)
 {
-    struct kv_datum d = {.null = false};
-
     switch (type) {
-    case KV_CHAR: d.i = get_u8(r); break;
+    case KV_CHAR: (void)get_u8(r); break;
     case KV_TEXT:
-    case KV_BYTEA: d.b = get_bytes(r); break;
+    case KV_BYTEA: (void)get_bytes(r); break;
     case KV_INT2:
-        d.i = get_zigzag(r);
-        r->bad |= d.i != (int16_t)d.i;
+    case KV_INT4:
+    case KV_INT8:
+    case KV_TIMESTAMPTZ:
+    case KV_INTERVAL: skip_varint(r); break;
+    }
+}
+
+/* A value outside its type's range is damage: no statement could have stored it. */
+static void value_get(struct reader *r, enum kv_type type, struct kv_datum *d)
+{
+    d->null = d->deflt = false;
+    switch (type) {
+    case KV_CHAR: d->i = get_u8(r); break;
+    case KV_TEXT:
+    case KV_BYTEA: d->b = get_bytes(r); break;
+    case KV_INT2:
+        d->i = get_zigzag(r);
+        r->bad |= d->i != (int16_t)d->i;
         break;
     case KV_INT4:
-        d.i = get_zigzag(r);
-        r->bad |= d.i != (int32_t)d.i;
+        d->i = get_zigzag(r);
+        r->bad |= d->i != (int32_t)d->i;
         break;
     case KV_INT8:
     case KV_TIMESTAMPTZ:
-    case KV_INTERVAL: d.i = get_zigzag(r); break;
+    case KV_INTERVAL: d->i = get_zigzag(r); break;
     }
-    return d;
 }
 
 void kv_row_encode(const struct kv_row *row, struct obuf *out)
@@ -82,31 +94,70 @@ void kv_row_encode(const struct kv_row *row, struct obuf *out)
             value_put(out, def->columns[c].type, &row->col[c]);
 }
 
-status kv_row_decode(enum kv_table table, bytes value, struct kv_row *out)
+/* The bits of the columns that are in row bytes. */
+static uint64_t stored_columns(const struct kv_table_def *def)
+{
+    uint64_t stored = (1ull << def->column_count) - (1ull << def->key_count);
+
+    return def->seq_column >= 0 ? stored & ~(1ull << def->seq_column) : stored;
+}
+
+/* Reads up to the last column of WANTED. What follows is left in R. */
+static status decode_columns(enum kv_table table, struct reader *r, uint64_t wanted,
+                             uint8_t *format, struct kv_row *out)
 {
     const struct kv_table_def *def = kv_table_def(table);
-    struct reader r = reader_make(value);
-    uint8_t format = get_u8(&r);
-    uint64_t present = get_varint(&r), known;
+    uint64_t present, stored;
 
-    if (def == NULL || (format & ROW_FORMAT_MASK) != ROW_FORMAT)
+    *format = get_u8(r);
+    present = get_varint(r);
+    if (def == NULL || (*format & ROW_FORMAT_MASK) != ROW_FORMAT)
         return ST_CORRUPT;
-    known = (1ull << (def->column_count - def->key_count)) - 1;
-    if (def->seq_column >= 0)
-        known &= ~(1ull << ((unsigned)def->seq_column - def->key_count));
-    if ((present & ~known) != 0 && !(format & ROW_SKIPPABLE))
+    stored = stored_columns(def);
+    if ((present & ~(stored >> def->key_count)) != 0 && !(*format & ROW_SKIPPABLE))
         return ST_CORRUPT;
     out->table = table;
-    for (unsigned c = def->key_count; c < def->column_count; c++) {
-        uint64_t bit = 1ull << (c - def->key_count);
+    present = (present << def->key_count) & stored;
+    wanted &= stored;
+    for (uint64_t none = wanted & ~present; none != 0; none &= none - 1)
+        out->col[__builtin_ctzll(none)] = KV_NULL;
+    wanted &= present;
+    for (; wanted != 0; present &= present - 1) {
+        unsigned c = (unsigned)__builtin_ctzll(present);
 
-        if ((int)c == def->seq_column)
+        if (!(wanted >> c & 1)) {
+            value_skip(r, def->columns[c].type);
             continue;
-        out->col[c] = present & bit ? value_get(&r, def->columns[c].type) : KV_NULL;
+        }
+        value_get(r, def->columns[c].type, &out->col[c]);
+        wanted &= ~(1ull << c);
     }
-    if (r.bad)
-        return ST_CORRUPT;
+    return r->bad ? ST_CORRUPT : ST_OK;
+}
+
+status kv_row_decode_some(enum kv_table table, bytes value, kv_column_set wanted,
+                          struct kv_row *out)
+{
+    struct reader r = reader_make(value);
+    uint8_t format;
+
+    return decode_columns(table, &r, wanted, &format, out);
+}
+
+status kv_row_decode(enum kv_table table, bytes value, struct kv_row *out)
+{
+    struct reader r = reader_make(value);
+    uint8_t format;
+
+    ST_TRY(decode_columns(table, &r, KV_ALL_COLUMNS, &format, out));
     return format & ROW_SKIPPABLE ? ST_OK : codec_finish(&r);
+}
+
+void kv_row_clear(enum kv_table table, struct kv_row *out)
+{
+    out->table = table;
+    for (unsigned c = 0; c < LIMIT_COLUMNS; c++)
+        out->col[c] = KV_NULL;
 }
 
 void kv_row_copy(struct arena *a, const struct kv_row *src, struct kv_row *dst)

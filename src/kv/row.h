@@ -41,6 +41,12 @@ static inline struct kv_datum kv_text(bytes b)
 void kv_row_encode(const struct kv_row *row, struct obuf *out);
 /* Fills the non-key, non-seq columns; text and bytea borrow ROW's bytes. ST_CORRUPT. */
 NODISCARD status kv_row_decode(enum kv_table table, bytes value, struct kv_row *out);
+/* The same for the columns in WANTED; what is behind the last of them is not looked at. Other
+ * columns of OUT stay as they are. */
+NODISCARD status kv_row_decode_some(enum kv_table table, bytes value, kv_column_set wanted,
+                                    struct kv_row *out);
+/* OUT with all columns NULL. */
+void kv_row_clear(enum kv_table table, struct kv_row *out);
 /* Deep copy of what is borrowed. */
 void kv_row_copy(struct arena *a, const struct kv_row *src, struct kv_row *dst);
 

@@ -77,7 +77,7 @@ static const struct kv_column kv_columns[KVT_COLUMNS] = {
 };
 
 /* In the order in which catalogues list them, which is the order of their numbers. */
-static const struct kv_table_def tables[] = {
+const struct kv_table_def kv__tables[KV_TABLES] = {
     {.table = KV_META,
      .name = "meta",
      .pkey = "meta_pkey",
@@ -126,19 +126,11 @@ static const struct kv_table_def tables[] = {
 
 _Static_assert(META_COLUMNS <= LIMIT_COLUMNS, "a row has room for every column of meta");
 
-const struct kv_table_def *kv_table_def(enum kv_table t)
-{
-    /* Numbers of visible tables run from KV_META without a gap. */
-    unsigned i = (unsigned)t - (unsigned)KV_META;
-
-    return i < sizeof tables / sizeof tables[0] ? &tables[i] : NULL;
-}
-
 const struct kv_table_def *kv_table_by_name(bytes name)
 {
-    for (unsigned i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        if (bytes_eq(bytes_str(tables[i].name), name))
-            return &tables[i];
+    for (unsigned i = 0; i < KV_TABLES; i++)
+        if (bytes_eq(bytes_str(kv__tables[i].name), name))
+            return &kv__tables[i];
     return NULL;
 }
 
@@ -152,5 +144,5 @@ int kv_column_by_name(const struct kv_table_def *t, bytes name)
 
 const struct kv_table_def *kv_table_at(unsigned i)
 {
-    return i < sizeof tables / sizeof tables[0] ? &tables[i] : NULL;
+    return i < KV_TABLES ? &kv__tables[i] : NULL;
 }

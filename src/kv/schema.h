@@ -98,8 +98,25 @@ struct kv_table_def {
     bool read_only;
 };
 
+#define KV_TABLES 6u                                    /* visible ones, numbered from KV_META on */
+extern const struct kv_table_def kv__tables[KV_TABLES]; /* for kv_table_def */
+
 /* NULL for a hidden or unknown table. */
-const struct kv_table_def *kv_table_def(enum kv_table t);
+static inline const struct kv_table_def *kv_table_def(enum kv_table t)
+{
+    unsigned i = (unsigned)t - (unsigned)KV_META;
+    return i < KV_TABLES ? &kv__tables[i] : NULL;
+}
+
+/* A set of columns: bit i is column i. */
+typedef uint32_t kv_column_set;
+#define KV_ALL_COLUMNS UINT32_MAX
+_Static_assert(LIMIT_COLUMNS <= 32, "a set of columns has a bit for each");
+static inline kv_column_set kv_column_bit(unsigned column)
+{
+    return (kv_column_set)1 << column;
+}
+
 const struct kv_table_def *kv_table_by_name(bytes name);
 int kv_column_by_name(const struct kv_table_def *t, bytes name); /* -1 if unknown */
 /* Visible tables in a fixed order, for catalogues. */

@@ -407,14 +407,11 @@ void kv_state_prefetch(struct kv_state *s, bytes key)
     arena_fini(&a);
 }
 
-status kv_cell_row(struct arena *a, bytes key, const struct kv_cell *cell, struct kv_row *out)
+/* What a row has beside its key's and its bytes' columns. */
+static void fill_in(const struct kv_cell *cell, struct kv_row *out)
 {
-    const struct kv_table_def *def;
-    uint32_t ns;
+    const struct kv_table_def *def = kv_table_def(out->table);
 
-    ST_TRY(kv_key_decode(a, key, &ns, out));
-    ST_TRY(kv_row_decode(out->table, cell->row, out));
-    def = kv_table_def(out->table);
     if (def->seq_column >= 0)
         out->col[def->seq_column] = kv_int((int64_t)cell->ts);
     if (cell->aggregated) {
@@ -422,6 +419,26 @@ status kv_cell_row(struct arena *a, bytes key, const struct kv_cell *cell, struc
         out->col[META_MTIME] = cell->mtime == INT64_MIN ? KV_NULL : kv_int(cell->mtime);
         out->col[META_CTIME] = cell->ctime == INT64_MIN ? KV_NULL : kv_int(cell->ctime);
     }
+}
+
+status kv_cell_row(struct arena *a, bytes key, const struct kv_cell *cell, struct kv_row *out)
+{
+    uint32_t ns;
+
+    ST_TRY(kv_key_decode(a, key, &ns, out));
+    ST_TRY(kv_row_decode(out->table, cell->row, out));
+    fill_in(cell, out);
+    return ST_OK;
+}
+
+status kv_cell_row_some(struct arena *a, bytes key, const struct kv_cell *cell,
+                        kv_column_set wanted, struct kv_row *out)
+{
+    uint32_t ns;
+
+    ST_TRY(kv_key_decode(a, key, &ns, out));
+    ST_TRY(kv_row_decode_some(out->table, cell->row, wanted, out));
+    fill_in(cell, out);
     return ST_OK;
 }
 

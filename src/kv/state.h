@@ -87,6 +87,9 @@ void kv_scan_close(struct kv_scan *s); /* NULL is fine */
 /* Row of KEY and CELL: key columns, value columns, aggregates, seq. Borrows both. ST_CORRUPT. */
 NODISCARD status kv_cell_row(struct arena *a, bytes key, const struct kv_cell *cell,
                              struct kv_row *out);
+/* The same for the columns in WANTED; others of OUT are as they were or as they should be. */
+NODISCARD status kv_cell_row_some(struct arena *a, bytes key, const struct kv_cell *cell,
+                                  kv_column_set wanted, struct kv_row *out);
 
 /* -- writing: the owner, inside one command --------------------------------------------------- */
 

@@ -509,7 +509,8 @@ status pl__bind_read(struct pl__bind *b)
                           .ns = b->ctx->ns,
                           .now = b->ctx->now,
                           .for_update = t->for_update,
-                          .backwards = t->backwards};
+                          .backwards = t->backwards,
+                          .columns = t->output};
     ST_TRY(bind_where(b, t, &k));
     ST_TRY(bind_limit(b, t, r));
     if (t->count && r->limit == 0) {

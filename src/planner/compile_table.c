@@ -168,6 +168,9 @@ status pl__compile_select(struct pl__compile *c, const struct kv_table_def *def)
         count_column(c, &s->targets[0]);
     else
         ST_TRY(pl__projection(c, &scope, s->targets, s->target_count));
+    t->output = kv_column_bit(0); /* a count needs none; the key's are there in any case */
+    for (unsigned i = 0; i < c->plan->pub.column_count && !t->count; i++)
+        t->output |= kv_column_bit((unsigned)c->plan->pub.columns[i].source);
     ST_TRY(pl__canonical_where(c, &scope, s->where, &t->where));
     classify(t);
     enum pl_pattern_id id = read_pattern(rules, t);

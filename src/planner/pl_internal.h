@@ -150,6 +150,7 @@ struct pl__table {
     unsigned eq_count; /* key columns bound by equality from the left */
     bool points, many; /* all key columns bound; the last by a list */
     bool count, backwards, for_update;
+    kv_column_set output; /* SELECT: columns of the result */
     const struct pl__expr *limit;
     bool limit_zero_row; /* LIMIT belongs to the one row of a count */
 

@@ -159,12 +159,47 @@ static void tables_and_columns_are_found_by_name(void **unused)
     assert_int_equal(kv_column_by_name(kv_table_def(KV_META), BYTES_LIT("nam")), -1);
 }
 
+/* Any set of columns reads as the whole row does, and leaves the others alone. */
+static void some_columns_are_those_of_the_row(void **unused)
+{
+    struct arena a;
+    struct obuf o;
+
+    (void)unused;
+    arena_init(&a, 4096);
+    obuf_init(&o);
+    for (unsigned i = 0; i < 4000; i++) {
+        const struct kv_table_def *def = kv_table_at(i % KV_TABLES);
+        kv_column_set wanted = (kv_column_set)next_random();
+        struct kv_row row, some;
+
+        random_row(&a, def, &row);
+        kv_row_clear(def->table, &some);
+        for (unsigned c = 0; c < LIMIT_COLUMNS; c++)
+            some.col[c] = kv_int(-77);
+        assert_int_equal(kv_row_decode_some(def->table, encode(&o, &row), wanted, &some), ST_OK);
+        for (unsigned c = 0; c < LIMIT_COLUMNS; c++) {
+            bool read = c < def->column_count && stored(def, c) && (wanted & kv_column_bit(c));
+
+            if (!read) {
+                assert_int_equal(some.col[c].i, -77);
+                row.col[c] = some.col[c] = KV_NULL;
+            }
+        }
+        check_equal(def, &row, &some);
+        arena_reset(&a);
+    }
+    obuf_fini(&o);
+    arena_fini(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_and_columns_are_found_by_name),
         cmocka_unit_test(row_comes_back_and_every_cut_is_refused),
         cmocka_unit_test(damaged_rows_are_refused),
+        cmocka_unit_test(some_columns_are_those_of_the_row),
         cmocka_unit_test(columns_of_a_later_version_are_skipped_where_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
