@@ -215,6 +215,12 @@ void fe_conn_dirty(struct fe_conn *c)
     buffer_take(c->worker, &c->out);
 }
 
+void fe_conn_push(struct fe_conn *c)
+{
+    c->push = true;
+    fe_conn_dirty(c);
+}
+
 bool fe_conn_over_high(const struct fe_conn *c)
 {
     return c->out.size - c->out_at > FE_OUTPUT_HIGH_BYTES;
@@ -280,6 +286,14 @@ static void finish_draining(struct fe_conn *c)
     }
 }
 
+/* BindComplete and the like, ahead of a write's answer: the client waits for the latter, so one
+ * send (and one wake-up of the client) does for both. */
+static bool may_hold(const struct fe_conn *c)
+{
+    return c->state == FE_CONN_READY && !c->push && c->session != NULL &&
+           fe_session_awaits_write(c->session) && c->out.size - c->out_at < FE_OUTPUT_HOLD_BYTES;
+}
+
 static void flush(struct fe_conn *c)
 {
     if (c->state == FE_CONN_CLOSED) {
@@ -287,6 +301,9 @@ static void flush(struct fe_conn *c)
             fe_conn_free(c);
         return;
     }
+    if (may_hold(c))
+        return;
+    c->push = false;
     if (!send_output(c)) {
         flush(c);
         return;

@@ -18,6 +18,8 @@
 /* Above this much unsent output nothing more is executed for the client. */
 #define FE_OUTPUT_HIGH_BYTES (256u * 1024u)
 #define FE_OUTPUT_LOW_BYTES (64u * 1024u)
+/* Below this the answers before a write wait for that of the write. */
+#define FE_OUTPUT_HOLD_BYTES (8u * 1024u)
 /* Messages of one connection before others get their turn. */
 #define FE_MESSAGES_PER_TURN 128u
 #define FE_STARTUP_SECONDS 60u
@@ -80,6 +82,7 @@ struct fe_conn {
     enum fe_conn_state state;
     bool dirty, runnable, running, eof;
     bool blocked; /* messages wait for output to drain */
+    bool push;    /* the client asked for what there is */
     bool shut;    /* our side is shut down */
     bool ssl_asked, gss_asked, refuse, local;
 };
@@ -94,6 +97,8 @@ void fe_conn_run(struct fe_conn *c);
 void fe_conn_later(struct fe_conn *c);
 /* Output was added: sends it at the end of this turn. */
 void fe_conn_dirty(struct fe_conn *c);
+/* The same, and nothing is held back. */
+void fe_conn_push(struct fe_conn *c);
 bool fe_conn_over_high(const struct fe_conn *c);
 /* Sends what is there, then closes. Nothing more is read. */
 void fe_conn_drain(struct fe_conn *c);

@@ -29,24 +29,11 @@ static uint16_t load16(const uint8_t *p)
     return __builtin_bswap16(v);
 }
 
-struct message_rule {
-    uint8_t type;
-    uint32_t largest;
-};
-
-#define FE_MESSAGE(letter, NAME, name, largest) {letter, largest},
-static const struct message_rule message_rules[] = {
+/* By type: one more than the largest body; 0 if there is no such message. */
+#define FE_MESSAGE(letter, NAME, name, largest) [letter] = (largest) + 1,
+static const uint32_t body_limits[256] = {
 #include "frontend/pgwire_msgs.def"
 };
-
-/* The largest body of TYPE; -1 if there is no such message. */
-static int64_t largest_body(uint8_t type)
-{
-    for (unsigned i = 0; i < ARRAY_LEN(message_rules); i++)
-        if (message_rules[i].type == type)
-            return message_rules[i].largest;
-    return -1;
-}
 
 enum fe_framing fe_frame_next(bytes in, struct fe_frame *out)
 {
@@ -54,13 +41,13 @@ enum fe_framing fe_frame_next(bytes in, struct fe_frame *out)
     if (in.size == 0)
         return FE_FRAME_MORE;
     out->type = in.data[0];
-    int64_t largest = largest_body(out->type);
-    if (largest < 0)
+    uint32_t limit = body_limits[out->type];
+    if (limit == 0)
         return FE_FRAME_UNKNOWN;
     if (in.size < 5)
         return FE_FRAME_MORE;
     uint32_t length = load32(in.data + 1);
-    if (length < 4 || length - 4 > (uint64_t)largest)
+    if (length < 4 || length - 4 >= limit)
         return FE_FRAME_BAD_LENGTH;
     out->total = 1 + (size_t)length;
     if (in.size < out->total)

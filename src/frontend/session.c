@@ -268,12 +268,19 @@ void fe_resume(struct fe_session *s, status st)
         release_if_gone(s);
         return;
     }
+    if (s->conn->out.size > s->conn->out_at)
+        fe_conn_dirty(s->conn); /* also what was held back meanwhile */
     fe_conn_run(s->conn);
 }
 
 bool fe_session_is_stalled(const struct fe_session *s)
 {
     return s->work != NULL && s->work->stalled;
+}
+
+bool fe_session_awaits_write(const struct fe_session *s)
+{
+    return s->work != NULL && s->work->uncertain;
 }
 
 void fe_session_continue(struct fe_session *s)
@@ -483,7 +490,7 @@ static enum fe_handled normal_message(struct fe_session *s, const struct fe_fram
     case 'C': fe_extended_close(s, f->body); break;
     case 'S': fe_extended_sync(s); break;
     case 'F': function_call(s); break;
-    case 'H': fe_conn_dirty(s->conn); break;
+    case 'H': fe_conn_push(s->conn); break;
     case 'X': fe_conn_drain(s->conn); break;
     default: break; /* CopyData, CopyDone, CopyFail outside COPY: dropped */
     }

@@ -121,6 +121,8 @@ enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *
 void fe_session_unknown(struct fe_session *s, uint8_t type);
 /* Does it wait for output to drain? */
 bool fe_session_is_stalled(const struct fe_session *s);
+/* Does it wait for a write, so that more output follows soon? */
+bool fe_session_awaits_write(const struct fe_session *s);
 /* Output has drained, or it is this session's turn again. */
 void fe_session_continue(struct fe_session *s);
 /* Ends what runs: TIMEOUT says why. */
