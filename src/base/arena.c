@@ -22,13 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ARENA_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_ASAN 1
-#endif
-#endif
 #ifdef ARENA_ASAN
 #include <sanitizer/asan_interface.h>
 #define POISON(p, n) __asan_poison_memory_region((p), (n))
@@ -38,7 +31,7 @@
 #define UNPOISON(p, n) ((void)(p), (void)(n))
 #endif
 
-#define ALIGNMENT 16u
+#define ALIGNMENT ARENA_ALIGNMENT
 #define BLOCK_MIN 256u
 #define BLOCK_MAX (1024u * 1024u)
 
@@ -127,7 +120,7 @@ static void add_block(struct arena *a, size_t need)
     POISON(b->data, size);
 }
 
-void *arena_alloc(struct arena *a, size_t size)
+void *arena__alloc(struct arena *a, size_t size)
 {
     ASSERT(size <= SIZE_MAX / 4);
     ASSERT(a->first_block_bytes > 0);
@@ -143,11 +136,14 @@ void *arena_alloc(struct arena *a, size_t size)
     return p;
 }
 
-void *arena_zalloc(struct arena *a, size_t size)
+void arena_trim(struct arena *a, void *p, size_t size)
 {
-    void *p = arena_alloc(a, size);
-    memset(p, 0, size);
-    return p;
+    size_t step = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    uint8_t *next = (uint8_t *)p + (step == 0 ? ALIGNMENT : step);
+    ASSERT(next <= a->next);
+    a->used_bytes -= (size_t)(a->next - next);
+    a->next = next;
+    POISON((uint8_t *)p + size, (size_t)(a->end - ((uint8_t *)p + size)));
 }
 
 status arena_try_alloc(struct arena *a, size_t size, void **out)

@@ -8,6 +8,7 @@
 #define BASE_ARENA_H
 
 #include "base/bytes.h"
+#include "base/compiler.h"
 #include "base/status.h"
 
 struct arena_block;
@@ -29,10 +30,38 @@ void arena_fini(struct arena *a); /* runs hooks, frees everything; a zeroed aren
 /* Runs hooks newest first, keeps the first block, gives the rest back. */
 void arena_reset(struct arena *a);
 
+#if defined(__SANITIZE_ADDRESS__)
+#define ARENA_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_ASAN 1
+#endif
+#endif
+#define ARENA_ALIGNMENT 16u
+
+void *arena__alloc(struct arena *a, size_t size);
+
 /* 16-byte aligned, not zeroed. Never NULL: aborts when the system is truly out of memory.
  * For sizes that a client chooses use arena_try_alloc: ST_NO_MEMORY over limit_bytes. */
-void *arena_alloc(struct arena *a, size_t size);
-void *arena_zalloc(struct arena *a, size_t size);
+static inline void *arena_alloc(struct arena *a, size_t size)
+{
+#ifndef ARENA_ASAN
+    size_t step = (size + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1);
+    if (LIKELY(step != 0 && step <= (size_t)(a->end - a->next))) {
+        void *p = a->next;
+        a->next += step;
+        a->used_bytes += step;
+        return p;
+    }
+#endif
+    return arena__alloc(a, size);
+}
+/* P is what was allocated last, and SIZE of it is enough: the rest is free again. */
+void arena_trim(struct arena *a, void *p, size_t size);
+static inline void *arena_zalloc(struct arena *a, size_t size)
+{
+    return memset(arena_alloc(a, size), 0, size);
+}
 NODISCARD status arena_try_alloc(struct arena *a, size_t size, void **out);
 /* Copies; the result lives as long as the arena. arena_strdup adds a NUL behind the bytes. */
 bytes arena_copy(struct arena *a, bytes src);

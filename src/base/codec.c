@@ -116,6 +116,30 @@ uint64_t codec__varint_long(struct reader *r)
     return join_groups(w);
 }
 
+/* Opens gaps for the continuation bits in a number of up to 56 bits. */
+static uint64_t spread_groups(uint64_t v)
+{
+    v = (v & 0x000000000FFFFFFFu) | ((v & 0x00FFFFFFF0000000u) << 4);
+    v = (v & 0x00003FFF00003FFFu) | ((v & 0x0FFFC0000FFFC000u) << 2);
+    return (v & 0x007F007F007F007Fu) | ((v & 0x3F803F803F803F80u) << 1);
+}
+
+size_t codec__put_varint_long(uint8_t *p, uint64_t v)
+{
+    unsigned bits = 64 - (unsigned)__builtin_clzll(v);
+    size_t n = 0;
+    if (bits <= 56) {
+        n = (bits + 6) / 7;
+        uint64_t w = spread_groups(v) | (0x8080808080808080u & ((1ull << (8 * (n - 1))) - 1));
+        memcpy(p, &w, sizeof w); /* room for a number's largest size is there */
+        return n;
+    }
+    for (; v >= 0x80; v >>= 7)
+        p[n++] = (uint8_t)(v | 0x80);
+    p[n++] = (uint8_t)v;
+    return n;
+}
+
 bytes get_raw(struct reader *r, size_t n)
 {
     const uint8_t *p = take(r, n);

@@ -31,6 +31,7 @@ void put_bytes(struct obuf *o, bytes v); /* varint length + bytes */
 
 uint8_t codec__u8_missing(struct reader *r);
 uint64_t codec__varint_long(struct reader *r);
+size_t codec__put_varint_long(uint8_t *p, uint64_t v);
 
 static inline struct reader reader_make(bytes src)
 {
@@ -87,11 +88,12 @@ static inline void put_u64(struct obuf *o, uint64_t v)
 static inline void put_varint(struct obuf *o, uint64_t v)
 {
     uint8_t *p = obuf_reserve(o, VARINT_MAX_BYTES);
-    size_t n = 0;
-    for (; v >= 0x80; v >>= 7)
-        p[n++] = (uint8_t)(v | 0x80);
-    p[n++] = (uint8_t)v;
-    o->size += n;
+    if (v >= 0x80) {
+        o->size += codec__put_varint_long(p, v);
+        return;
+    }
+    *p = (uint8_t)v;
+    o->size++;
 }
 static inline void put_zigzag(struct obuf *o, int64_t v)
 {

@@ -70,6 +70,7 @@ static status eval_items_of(struct kv_txn *t, unsigned bit, uint64_t source, str
     hlc_ts mark, before = 0;
     ST_TRY(read_mark(t, key, &mark));
     hlc_ts taken = mark;
+    struct kv__sums *sums = ARENA_NEW(a, struct kv__sums);
     uint64_t count = get_varint(&in);
     for (uint64_t i = 0; i < count; i++) {
         hlc_ts ts = get_u64(&in);
@@ -79,10 +80,11 @@ static status eval_items_of(struct kv_txn *t, unsigned bit, uint64_t source, str
         before = ts;
         if (ts <= mark)
             continue;
-        ST_TRY(kv__take_items(t, bit, ts, items, a));
+        ST_TRY(kv__take_items(t, bit, ts, items, sums, a));
         taken = ts;
     }
     ST_TRY(codec_finish(&in));
+    ST_TRY(kv__take_sums(t, sums, a));
     return taken > mark ? kv_txn_put(t, key, bytes_make(&taken, sizeof taken)) : ST_OK;
 }
 

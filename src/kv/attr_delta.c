@@ -90,10 +90,12 @@ static struct in_memory memory_read(const struct kv__list *list, bytes key, hlc_
 /* Fills the aggregates of CELL from the image's row and what is pending above it. */
 static status aggregate(bytes image, const struct kv_delta *pending, struct kv_cell *cell)
 {
+    const kv_column_set wanted =
+        kv_column_bit(META_NUM_CHILDREN) | kv_column_bit(META_MTIME) | kv_column_bit(META_CTIME);
     struct kv_row row;
     const struct kv_datum *n, *m, *c;
 
-    ST_TRY(kv_row_decode(KV_META, image, &row));
+    ST_TRY(kv_row_decode_some(KV_META, image, wanted, &row));
     n = &row.col[META_NUM_CHILDREN];
     m = &row.col[META_MTIME];
     c = &row.col[META_CTIME];

@@ -21,6 +21,7 @@ struct kv_item {
     bytes name;
 };
 struct reader;
+#define KV_ITEM_BYTES 64u /* of an item beside its name, at most */
 void kv_item_encode(const struct kv_item *item, struct obuf *out);
 NODISCARD status kv_item_decode(struct reader *in, struct kv_item *out);
 /* Which of the tables KV_QUOTA and KV_INDEX a record concerns. */

@@ -112,12 +112,7 @@ status kv__get_row(struct kv_txn *t, struct arena *a, bytes key, struct kv_row *
 
 status kv__put_row(struct kv_run *r, bytes key, const struct kv_row *row)
 {
-    struct obuf out;
-    obuf_init(&out);
-    kv_row_encode(row, &out);
-    status st = kv_txn_put(r->t, key, bytes_make(out.data, out.size));
-    obuf_fini(&out);
-    return st;
+    return kv__txn_put_row(r->t, key, row);
 }
 
 status kv__entry_find(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t pid, bytes name,
@@ -208,10 +203,13 @@ static status no_parent(struct kv_run *r, int64_t pid)
 status kv__parent_find(struct kv_run *r, int64_t pid, bytes *attr_key, struct kv_row *attr)
 {
     *attr_key = kv_key_attr(r->a, r->op->ns, pid);
-    status st = kv__get_row(r->t, r->a, *attr_key, attr);
+    struct kv_cell cell;
+    status st = kv_txn_get(r->t, *attr_key, &cell);
     if (st == ST_NOT_FOUND)
         return no_parent(r, pid);
     ST_TRY(st);
+    ST_TRY(kv__cell_row_some(r->a, *attr_key, &cell,
+                             kv_column_bit(META_TYPE) | kv_column_bit(META_PARENT), attr));
     const struct kv_datum *up = &attr->col[META_PARENT];
     if (attr->col[META_TYPE].i != KV_TYPE_DIR || (!up->null && up->i == KV_TRASH_ID))
         return no_parent(r, pid);
@@ -285,11 +283,12 @@ int64_t kv__draw_file_id(struct kv_run *r)
 
 static void push_item(struct kv_run *r, const struct kv_item *item)
 {
-    struct obuf out;
-    obuf_init(&out);
+    struct obuf out = {.capacity = KV_ITEM_BYTES + item->name.size};
+    uint8_t *data = arena_alloc(r->a, out.capacity);
+    out.data = data;
     kv_item_encode(item, &out);
-    kv_txn_item(r->t, bytes_make(out.data, out.size));
-    obuf_fini(&out);
+    ASSERT(out.data == data); /* it had room */
+    kv_txn_item(r->t, bytes_make(data, out.size));
 }
 
 void kv__quota_item(struct kv_run *r, int64_t uid, int64_t files, int64_t dirs, int64_t size)

@@ -38,9 +38,26 @@ NODISCARD status kv__detach(struct kv_run *r);
 NODISCARD status kv__reclaim(struct kv_run *r);
 NODISCARD status kv__lock(struct kv_run *r);
 NODISCARD status kv__bootstrap(struct kv_run *r);
-/* One stamped record of a queue, at the destination. TABLES as in kv_command_items. */
+/* Changes of users' quota that are not in their rows yet. Zeroed at the start. */
+#define KV__SUMS 64u
+struct kv__change {
+    bool any;
+    int64_t by;
+    hlc_ts ts; /* of the newest */
+};
+struct kv__sums {
+    struct kv__sum {
+        uint32_t ns;
+        int64_t uid;
+        struct kv__change files, dirs, size;
+    } slot[KV__SUMS];
+};
+/* One stamped record of a queue, at the destination, in order of stamps. TABLES as in
+ * kv_command_items. */
 NODISCARD status kv__take_items(struct kv_txn *t, unsigned tables, hlc_ts ts, bytes items,
-                                struct arena *a);
+                                struct kv__sums *sums, struct arena *a);
+/* Brings SUMS into the rows. */
+NODISCARD status kv__take_sums(struct kv_txn *t, struct kv__sums *sums, struct arena *a);
 
 /* -- results (handlers.c) ---------------------------------------------------------------------- */
 
@@ -107,7 +124,8 @@ static inline bool kv__row_is_split(const struct kv_row *row)
 status kv__no_entry(struct kv_run *r, int64_t pid, bytes name);
 /* 42939, 22023, 22001, 22021. */
 NODISCARD status kv__check_name(struct kv_run *r, bytes name);
-/* The row (pid, _attr_) of a directory that takes entries, or 23503. Makes commit require it. */
+/* Type and parent of the row (pid, _attr_) of a directory that takes entries, or 23503. Makes
+ * commit require it. */
 NODISCARD status kv__parent_find(struct kv_run *r, int64_t pid, bytes *attr_key,
                                  struct kv_row *attr);
 /* Children and times of directory PID. */
@@ -155,6 +173,8 @@ bool kv__txn_at_apply(const struct kv_txn *t);
 /* The next id of the shard's counter; taken for good by kv_txn_publish. At apply only. */
 uint64_t kv__txn_take_file_id(struct kv_txn *t);
 hlc_ts kv__txn_stamp(const struct kv_txn *t); /* 0 = unknown */
+/* Puts ROW of any but a directory's own. ST_LIMIT. */
+NODISCARD status kv__txn_put_row(struct kv_txn *t, bytes key, const struct kv_row *row);
 /* Remembers KEY as the one to prefetch. */
 void kv__txn_note_cold(struct kv_txn *t, bytes key);
 

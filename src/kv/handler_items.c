@@ -1,7 +1,9 @@
 /*
  * kv/handler_items.c — quota and index items at their destination.
  *
- * Quota rows add up; a row that comes to zero stays, so that its as_of tells. Index rows are put
+ * Quota rows add up; a row that comes to zero stays, so that its as_of tells. The changes of one
+ * user are summed in a small table first: a batch has hundreds of them, and a row is then read and
+ * written once. Where two users meet in a slot, the one before is written out. Index rows are put
  * and deleted in the order of the source. as_of is the time of the record's stamp. Which records
  * are new, apply.c knows.
  */
@@ -15,16 +17,6 @@ static int64_t time_of(hlc_ts ts)
     return hlc_unix_us(ts) - POSTGRES_EPOCH_UNIX_US;
 }
 
-static status put_row(struct kv_txn *t, bytes key, const struct kv_row *row)
-{
-    struct obuf out;
-    obuf_init(&out);
-    kv_row_encode(row, &out);
-    status st = kv_txn_put(t, key, bytes_make(out.data, out.size));
-    obuf_fini(&out);
-    return st;
-}
-
 /* The sum modulo 2^64: apply cannot fail for what clients wrote, and a sum that left bigint comes
  * back exactly when the sizes that took it out go again. One that stopped at the end would not. */
 static int64_t add_wrapping(int64_t a, int64_t b)
@@ -32,15 +24,15 @@ static int64_t add_wrapping(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
-static status add_quota(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t uid, bytes name,
-                        int64_t change, hlc_ts ts)
+static status add_quota(struct kv_txn *t, struct arena *a, const struct kv__sum *s, bytes name,
+                        struct kv__change change)
 {
     struct kv_row row = {.table = KV_QUOTA};
-    if (change == 0)
+    if (!change.any)
         return ST_OK;
-    row.col[QUOTA_UID] = kv_int(uid);
+    row.col[QUOTA_UID] = kv_int(s->uid);
     row.col[QUOTA_NAME] = kv_text(name);
-    bytes key = kv_key_of_row(a, ns, &row);
+    bytes key = kv_key_of_row(a, s->ns, &row);
     status st = kv__get_row(t, a, key, &row);
     if (st == ST_NOT_FOUND) {
         row.col[QUOTA_VALUE] = kv_int(0);
@@ -48,17 +40,53 @@ static status add_quota(struct kv_txn *t, struct arena *a, uint32_t ns, int64_t 
     } else if (st != ST_OK) {
         return st;
     }
-    row.col[QUOTA_VALUE] = kv_int(add_wrapping(row.col[QUOTA_VALUE].i, change));
-    if (row.col[QUOTA_AS_OF].null || row.col[QUOTA_AS_OF].i < time_of(ts))
-        row.col[QUOTA_AS_OF] = kv_int(time_of(ts));
-    return put_row(t, key, &row);
+    row.col[QUOTA_VALUE] = kv_int(add_wrapping(row.col[QUOTA_VALUE].i, change.by));
+    if (row.col[QUOTA_AS_OF].null || row.col[QUOTA_AS_OF].i < time_of(change.ts))
+        row.col[QUOTA_AS_OF] = kv_int(time_of(change.ts));
+    return kv__txn_put_row(t, key, &row);
 }
 
-static status take_quota(struct kv_txn *t, struct arena *a, const struct kv_item *item, hlc_ts ts)
+static status sum_out(struct kv_txn *t, struct arena *a, struct kv__sum *s)
 {
-    ST_TRY(add_quota(t, a, item->ns, item->uid, BYTES_LIT("#FILE"), item->files, ts));
-    ST_TRY(add_quota(t, a, item->ns, item->uid, BYTES_LIT("#DIR"), item->dirs, ts));
-    return add_quota(t, a, item->ns, item->uid, BYTES_LIT("#SIZE"), item->size, ts);
+    ST_TRY(add_quota(t, a, s, BYTES_LIT("#FILE"), s->files));
+    ST_TRY(add_quota(t, a, s, BYTES_LIT("#DIR"), s->dirs));
+    ST_TRY(add_quota(t, a, s, BYTES_LIT("#SIZE"), s->size));
+    *s = (struct kv__sum){.ns = 0};
+    return ST_OK;
+}
+
+static void change_add(struct kv__change *c, int64_t by, hlc_ts ts)
+{
+    if (by == 0)
+        return;
+    c->any = true;
+    c->by = add_wrapping(c->by, by);
+    c->ts = ts; /* records come in order of their stamps */
+}
+
+static status take_quota(struct kv_txn *t, struct arena *a, struct kv__sums *sums,
+                         const struct kv_item *item, hlc_ts ts)
+{
+    uint64_t mixed = ((uint64_t)item->uid + item->ns) * UINT64_C(0x9e3779b97f4a7c15);
+    struct kv__sum *s = &sums->slot[mixed >> 32 & (KV__SUMS - 1)];
+    if (s->ns != item->ns || s->uid != item->uid) {
+        ST_TRY(sum_out(t, a, s));
+        s->ns = item->ns;
+        s->uid = item->uid;
+    }
+    change_add(&s->files, item->files, ts);
+    change_add(&s->dirs, item->dirs, ts);
+    change_add(&s->size, item->size, ts);
+    return ST_OK;
+}
+
+status kv__take_sums(struct kv_txn *t, struct kv__sums *sums, struct arena *a)
+{
+    for (unsigned i = 0; i < KV__SUMS; i++) {
+        if (sums->slot[i].ns != 0)
+            ST_TRY(sum_out(t, a, &sums->slot[i]));
+    }
+    return ST_OK;
 }
 
 static status take_index(struct kv_txn *t, struct arena *a, const struct kv_item *item, hlc_ts ts)
@@ -76,18 +104,19 @@ static status take_index(struct kv_txn *t, struct arena *a, const struct kv_item
     if (st != ST_OK && st != ST_NOT_FOUND)
         return st;
     if (item->kind == KV_ITEM_INDEX_PUT)
-        return put_row(t, key, &row);
+        return kv__txn_put_row(t, key, &row);
     return st == ST_OK ? kv_txn_delete(t, key) : ST_OK;
 }
 
-status kv__take_items(struct kv_txn *t, unsigned tables, hlc_ts ts, bytes items, struct arena *a)
+status kv__take_items(struct kv_txn *t, unsigned tables, hlc_ts ts, bytes items,
+                      struct kv__sums *sums, struct arena *a)
 {
     struct reader in = reader_make(items);
     struct kv_item item;
     while (in.next < in.end) {
         ST_TRY(kv_item_decode(&in, &item));
         if (item.kind == KV_ITEM_QUOTA && (tables & KV_ITEMS_QUOTA) != 0)
-            ST_TRY(take_quota(t, a, &item, ts));
+            ST_TRY(take_quota(t, a, sums, &item, ts));
         if (item.kind != KV_ITEM_QUOTA && (tables & KV_ITEMS_INDEX) != 0)
             ST_TRY(take_index(t, a, &item, ts));
     }

@@ -33,14 +33,14 @@ static void queue_grow(struct kv__queue *q)
     q->head = 0;
 }
 
-void kv__queue_push(struct kv__queue *q, hlc_ts ts, bytes items)
+void kv__queue_push_take(struct kv__queue *q, hlc_ts ts, struct buf *items)
 {
     ASSERT(q->count == 0 || kv__queue_at(q, q->count - 1)->ts < ts);
     if (q->count == q->capacity)
         queue_grow(q);
     q->count++;
-    *kv__queue_at(q, q->count - 1) = (struct kv__queued){.ts = ts, .items = buf_copy(items)};
-    q->byte_count += items.size;
+    *kv__queue_at(q, q->count - 1) = (struct kv__queued){.ts = ts, .items = items};
+    q->byte_count += items->size;
 }
 
 void kv__queue_drop(struct kv__queue *q, hlc_ts up_to)
@@ -100,7 +100,7 @@ status kv__queue_load(struct kv_state *s)
             st = ST_CORRUPT;
             break;
         }
-        kv__queue_push(&s->queue, ts, kv_store_iter_value(it));
+        kv__queue_push_take(&s->queue, ts, buf_copy(kv_store_iter_value(it)));
         last = ts;
     }
     kv_store_iter_free(it);

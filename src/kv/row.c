@@ -39,6 +39,22 @@ static void value_put(struct obuf *out, enum kv_type type, const struct kv_datum
     }
 }
 
+static size_t size_max(const struct kv_row *row)
+{
+    const struct kv_table_def *def = kv_table_def(row->table);
+    size_t size = 1 + VARINT_MAX_BYTES;
+
+    ASSERT(def != NULL);
+    for (unsigned c = def->key_count; c < def->column_count; c++) {
+        enum kv_type type = def->columns[c].type;
+
+        size += VARINT_MAX_BYTES;
+        if ((type == KV_TEXT || type == KV_BYTEA) && !row->col[c].null)
+            size += row->col[c].b.size;
+    }
+    return size;
+}
+
 static void value_skip(struct reader *r, enum kv_type type)
 {
     switch (type) {
@@ -92,6 +108,18 @@ void kv_row_encode(const struct kv_row *row, struct obuf *out)
     for (unsigned c = def->key_count; c < def->column_count; c++)
         if (present >> (c - def->key_count) & 1)
             value_put(out, def->columns[c].type, &row->col[c]);
+}
+
+bytes kv_row_bytes(struct arena *a, const struct kv_row *row)
+{
+    struct obuf out = {.capacity = size_max(row)};
+    uint8_t *data = arena_alloc(a, out.capacity);
+
+    out.data = data;
+    kv_row_encode(row, &out);
+    ASSERT(out.data == data); /* it had room */
+    arena_trim(a, data, out.size);
+    return bytes_make(data, out.size);
 }
 
 /* The bits of the columns that are in row bytes. */

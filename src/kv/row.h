@@ -39,6 +39,8 @@ static inline struct kv_datum kv_text(bytes b)
 
 /* Appends the non-key, non-seq columns of ROW to OUT. */
 void kv_row_encode(const struct kv_row *row, struct obuf *out);
+/* The same as bytes in A. */
+bytes kv_row_bytes(struct arena *a, const struct kv_row *row);
 /* Fills the non-key, non-seq columns; text and bytea borrow ROW's bytes. ST_CORRUPT. */
 NODISCARD status kv_row_decode(enum kv_table table, bytes value, struct kv_row *out);
 /* The same for the columns in WANTED; what is behind the last of them is not looked at. Other

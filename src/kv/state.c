@@ -484,11 +484,16 @@ void kv_state_delta(struct kv_state *s, bytes attr_key, int64_t children, int64_
 
 void kv_state_queue_push(struct kv_state *s, bytes items)
 {
+    kv_state_queue_push_take(s, buf_copy(items));
+}
+
+void kv_state_queue_push_take(struct kv_state *s, struct buf *items)
+{
     ASSERT(s->in_command);
     ASSERT(!s->pushed);
     s->pushed = true;
     s->dirty = true;
-    kv__queue_push(&s->queue, s->next.applied_ts, items);
+    kv__queue_push_take(&s->queue, s->next.applied_ts, items);
 }
 
 void kv_state_queue_ack(struct kv_state *s, hlc_ts up_to)

@@ -101,6 +101,7 @@ void kv_state_delta(struct kv_state *s, bytes attr_key, int64_t children, int64_
 /* Queue of quota and index items for the sink; delivered in order of stamps, at most one record a
  * command. */
 void kv_state_queue_push(struct kv_state *s, bytes items);
+void kv_state_queue_push_take(struct kv_state *s, struct buf *items);
 void kv_state_queue_ack(struct kv_state *s, hlc_ts up_to);
 void kv_state_end(struct kv_state *s); /* publishes applied index and stamp */
 

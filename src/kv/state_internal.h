@@ -24,7 +24,7 @@ struct kv__queue {
     uint64_t byte_count;
 };
 
-void kv__queue_push(struct kv__queue *q, hlc_ts ts, bytes items);
+void kv__queue_push_take(struct kv__queue *q, hlc_ts ts, struct buf *items);
 void kv__queue_drop(struct kv__queue *q, hlc_ts up_to);
 void kv__queue_fini(struct kv__queue *q);
 struct kv__queued *kv__queue_at(const struct kv__queue *q, size_t i);

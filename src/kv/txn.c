@@ -241,15 +241,10 @@ void kv__dir_aggregates(const struct kv_txn *t, const struct kv_write *w, struct
 bytes kv__dir_row_bytes(struct arena *a, const struct kv_dir_write *d, const struct kv_cell *agg)
 {
     struct kv_row row = d->row;
-    struct obuf out;
     row.col[META_NUM_CHILDREN] = kv_int(agg->num_children);
     row.col[META_MTIME] = kv_int(agg->mtime);
     row.col[META_CTIME] = kv_int(agg->ctime);
-    obuf_init(&out);
-    kv_row_encode(&row, &out);
-    bytes copy = arena_copy(a, bytes_make(out.data, out.size));
-    obuf_fini(&out);
-    return copy;
+    return kv_row_bytes(a, &row);
 }
 
 /* What the state has for a directory written here, as of now. */
@@ -329,6 +324,14 @@ status kv_txn_put(struct kv_txn *t, bytes key, bytes row)
     struct kv_write *w;
     ST_TRY(kv__write_add(t, key, KV_WRITE_PUT, &w));
     w->row = arena_copy(t->a, row);
+    return ST_OK;
+}
+
+status kv__txn_put_row(struct kv_txn *t, bytes key, const struct kv_row *row)
+{
+    struct kv_write *w;
+    ST_TRY(kv__write_add(t, key, KV_WRITE_PUT, &w));
+    w->row = kv_row_bytes(t->a, row);
     return ST_OK;
 }
 

@@ -41,14 +41,18 @@ static void publish_write(struct kv_txn *t, const struct kv_slot *s, const struc
 
 static void publish_items(struct kv_txn *t)
 {
-    struct obuf all;
+    size_t size = 0;
     if (t->item_count == 0)
         return;
-    obuf_init(&all);
     for (uint32_t i = 0; i < t->item_count; i++)
-        obuf_put(&all, t->items[i].data, t->items[i].size);
-    kv_state_queue_push(t->view.state, bytes_make(all.data, all.size));
-    obuf_fini(&all);
+        size += t->items[i].size;
+    struct buf *all = buf_new(size);
+    uint8_t *p = all->data;
+    for (uint32_t i = 0; i < t->item_count; i++) {
+        memcpy(p, t->items[i].data, t->items[i].size);
+        p += t->items[i].size;
+    }
+    kv_state_queue_push_take(t->view.state, all);
 }
 
 void kv_txn_publish(struct kv_txn *t)

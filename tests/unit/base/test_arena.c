@@ -49,6 +49,23 @@ static void reset_keeps_the_first_block_only(void **state)
     arena_fini(&a);
 }
 
+static void trimmed_memory_is_free_again(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, 1024);
+    uint8_t *p = arena_alloc(&a, 500);
+    memset(p, 7, 500);
+    arena_trim(&a, p, 33);
+    assert_int_equal(a.used_bytes, 48);
+    assert_ptr_equal(arena_alloc(&a, 16), p + 48);
+    uint8_t *q = arena_alloc(&a, 100);
+    arena_trim(&a, q, 0);
+    assert_ptr_not_equal(arena_alloc(&a, 1), q);
+    assert_int_equal(p[32], 7);
+    arena_fini(&a);
+}
+
 static char order[8];
 
 static void note(void *arg)
@@ -152,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocations_are_aligned_and_distinct),
         cmocka_unit_test(reset_keeps_the_first_block_only),
+        cmocka_unit_test(trimmed_memory_is_free_again),
         cmocka_unit_test(hooks_run_once_newest_first),
         cmocka_unit_test(zeroed_arena_can_be_finished),
         cmocka_unit_test(try_alloc_respects_the_limit),

@@ -707,6 +707,34 @@ static void quota_follows_inodes(void **state)
     assert_int_equal(kv_state_queue_length(s->state), 0);
 }
 
+/* More users in a batch than it sums at a time, each several times and far apart. */
+static void quota_of_many_users_in_one_batch_adds_up(void **state)
+{
+    struct shard *s = *state;
+    char text[128];
+    for (unsigned i = 0; i < 600; i++) {
+        snprintf(text, sizeof text, "insert meta pid=0 name=f%u type=f uid=%u size=%u", i,
+                 i % 150 + 1, i);
+        EXPECT("00000", run(s, text));
+        if (i % 150 == 0) {
+            snprintf(text, sizeof text, "delete meta 0 f%u", i);
+            EXPECT("00000", run(s, text));
+        }
+    }
+    while (kv_state_queue_length(s->state) > 0)
+        deliver(s, 199, true);
+    EXPECT("0", get(s, "quota 1 #FILE", "value"));
+    EXPECT("0", get(s, "quota 1 #SIZE", "value"));
+    for (unsigned uid = 2; uid <= 150; uid++) {
+        char key[64], want[64];
+        snprintf(key, sizeof key, "quota %u #SIZE", uid);
+        snprintf(want, sizeof want, "%u", 4 * (uid - 1) + 150 + 300 + 450);
+        assert_string_equal(want, get(s, key, "value"));
+        snprintf(key, sizeof key, "quota %u #FILE", uid);
+        EXPECT("4", get(s, key, "value"));
+    }
+}
+
 static void index_follows_entries(void **state)
 {
     struct shard *s = *state;
@@ -784,6 +812,7 @@ int main(void)
         T(tables_of_the_server_are_read_only),
         T(quota_follows_inodes),
         T(quota_survives_sizes_beyond_bigint),
+        T(quota_of_many_users_in_one_batch_adds_up),
         T(index_follows_entries),
         T(items_count_once_however_often_they_come),
     };
