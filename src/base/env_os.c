@@ -236,6 +236,9 @@ static status os_size(struct env *e, struct env_file *f, uint64_t *out)
     return ST_OK;
 }
 
+/* Never written, so all of it is the one page of zeros that the kernel maps. */
+static _Alignas(ENV_ALIGN) char zeros[ZERO_CHUNK];
+
 /* Real zeros, not a hole and not an unwritten extent: a later write into them changes no metadata
  * of the file system, so that fdatasync costs one flush. */
 static status os_zero_fill(struct env *e, struct env_file *f, uint64_t size)
@@ -244,20 +247,12 @@ static status os_zero_fill(struct env *e, struct env_file *f, uint64_t size)
     ST_TRY(os_size(e, f, &at));
     if (at >= size)
         return ST_OK;
-    char *zeros = aligned_alloc(ENV_ALIGN, ZERO_CHUNK);
-    if (zeros == NULL)
-        return ST_NO_MEMORY;
-    memset(zeros, 0, ZERO_CHUNK);
-    status st;
     while (at < size) {
         size_t n = size - at < ZERO_CHUNK ? (size_t)(size - at) : ZERO_CHUNK;
-        ST_GOTO(out, write_rest(f->fd, zeros, n, at));
+        ST_TRY(write_rest(f->fd, zeros, n, at));
         at += n;
     }
-    st = os_datasync(e, f);
-out:
-    free(zeros);
-    return st;
+    return os_datasync(e, f);
 }
 
 static status os_rename(struct env *e, const char *from, const char *to)
