@@ -169,8 +169,11 @@ status pl__compile_select(struct pl__compile *c, const struct kv_table_def *def)
     else
         ST_TRY(pl__projection(c, &scope, s->targets, s->target_count));
     t->output = kv_column_bit(0); /* a count needs none; the key's are there in any case */
-    for (unsigned i = 0; i < c->plan->pub.column_count && !t->count; i++)
-        t->output |= kv_column_bit((unsigned)c->plan->pub.columns[i].source);
+    for (unsigned i = 0; i < c->plan->pub.column_count && !t->count; i++) {
+        int source = c->plan->pub.columns[i].source;
+        if (source >= 0) /* else a constant */
+            t->output |= kv_column_bit((unsigned)source);
+    }
     ST_TRY(pl__canonical_where(c, &scope, s->where, &t->where));
     classify(t);
     enum pl_pattern_id id = read_pattern(rules, t);
