@@ -40,7 +40,7 @@ void obuf_shrink(struct obuf *o, size_t keep); /* frees capacity above KEEP if e
 void obuf_consume(struct obuf *o, size_t n);   /* drop N bytes from the front */
 void obuf_patch_be32(struct obuf *o, size_t at, uint32_t v);
 
-/* -- inline: these run several times for every field of every row ------------------------------- */
+/* -- inline: these run several times for every field of every row ------------------------------ */
 
 uint8_t *obuf__grow(struct obuf *o, size_t n);
 

@@ -27,7 +27,7 @@ NODISCARD status codec_finish(const struct reader *r);
 
 void put_bytes(struct obuf *o, bytes v); /* varint length + bytes */
 
-/* -- inline: these run several times for every column of every row ------------------------------ */
+/* -- inline: these run several times for every column of every row ----------------------------- */
 
 uint8_t codec__u8_missing(struct reader *r);
 uint64_t codec__varint_long(struct reader *r);
