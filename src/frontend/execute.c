@@ -419,7 +419,9 @@ static void on_catalog_row(void *arg, const struct pl_value *values)
 static NODISCARD status catalog_taken(struct fe_session *s, status st)
 {
     struct fe_work *w = s->work;
-    if (st != ST_OK && st != ST_END) {
+    if (st == ST_CANCELLED)
+        w->cancelled = true;
+    else if (st != ST_OK && st != ST_END) {
         w->err = w->catalog.err;
         err_default(&w->err, st);
         return st;

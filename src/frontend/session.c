@@ -217,11 +217,20 @@ static void release_if_gone(struct fe_session *s)
         destroy(s);
 }
 
+/* Ends soon what the session waits for. */
+static void stop_pending(struct fe_session *s)
+{
+    if (s->work != NULL && s->work->catalog.job != NULL)
+        pl_catalog_cancel(&s->work->catalog);
+    else
+        cl_cancel(s->client);
+}
+
 void fe_session_leave(struct fe_session *s)
 {
     s->gone = true;
     if (s->pending)
-        cl_cancel(s->client);
+        stop_pending(s);
     release_if_gone(s);
 }
 
@@ -313,7 +322,7 @@ void fe_session_cancel(struct fe_session *s, bool timeout)
         loop_timer_stop(w->sleep);
         fe_resume(s, ST_CANCELLED);
     } else if (s->pending) {
-        cl_cancel(s->client);
+        stop_pending(s);
     }
 }
 

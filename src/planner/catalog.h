@@ -10,6 +10,8 @@
 
 #include "planner/plan.h"
 
+#include <stdatomic.h>
+
 struct catalog_query; /* a translated statement; immutable, any thread */
 
 /* Parse thread. TEXT is one statement. TYPES: declared parameter types, 0 = infer (text). Fills
@@ -36,13 +38,15 @@ bool pl_catalog_has_function(const char *name);
 void pl_patterns_rows(void (*emit)(void *arg, const struct kv_datum *values), void *arg);
 
 /* Runs QUERY: reactor 0 copies the metadb.* relations it names, then a pool thread evaluates. Rows
- * go to emit on that pool thread in order. */
+ * go to emit on that pool thread in order. Once *CANCEL is true (NULL: never) it ends soon, with
+ * ST_CANCELLED. */
 struct catalog_snapshot;
 struct catalog_snapshot *pl_catalog_snapshot(struct cl_node *node,
                                              const struct catalog_query *q); /* reactor 0 */
 NODISCARD status pl_catalog_run(const struct catalog_query *q, struct catalog_snapshot *snap,
                                 const struct pl_value *params, unsigned count,
-                                const struct pl_context *ctx, struct arena *a,
+                                const struct pl_context *ctx, const atomic_bool *cancel,
+                                struct arena *a,
                                 void (*emit)(void *arg, const struct pl_value *values), void *arg,
                                 struct err *err);
 void pl_catalog_snapshot_free(struct catalog_snapshot *s);

@@ -326,6 +326,7 @@ struct catalog_job {
     } * first, **last;
     struct err err;
     status st;
+    atomic_bool cancel; /* set by the loop, read by the pool thread */
 };
 
 static struct pl_value copy_value(struct arena *a, const struct pl_value *v)
@@ -378,7 +379,7 @@ static void catalog_run(struct pool_job *job)
     struct catalog_job *j = CONTAINER_OF(job, struct catalog_job, job);
     if (j->st == ST_OK)
         j->st = pl_catalog_run(j->plan->catalog, j->snapshot, j->params, j->param_count, &j->ctx,
-                               &j->arena, keep_row, j, &j->err);
+                               &j->cancel, &j->arena, keep_row, j, &j->err);
 }
 
 static void catalog_end(struct catalog_job *j)
@@ -448,4 +449,10 @@ status pl_catalog_start(struct planner *p, const struct pl_statement *s,
     call->job = j;
     mailbox_send(cl_node_reactor(p->node, 0)->mailbox, &j->mail);
     return ST_PENDING;
+}
+
+void pl_catalog_cancel(struct pl_catalog_call *call)
+{
+    struct catalog_job *j = call->job;
+    atomic_store_explicit(&j->cancel, true, memory_order_relaxed);
 }

@@ -198,7 +198,8 @@ void pl_explain(const struct pl_statement *s, const struct pl_bound *b, struct c
                 void (*line)(void *arg, const char *text), void *arg);
 
 /* Catalogue relations: pg_catalog, information_schema, metadb. Runs on a pool thread over small
- * relations; rows arrive on the loop. Borrowed until the callback returns. */
+ * relations; rows arrive on the loop. Borrowed until the callback returns. `job` is not NULL from
+ * ST_PENDING to done; pl_catalog_cancel, on the same loop, ends it soon with ST_CANCELLED. */
 struct pl_catalog_call {
     void (*on_row)(void *arg, const struct pl_value *values);
     void (*done)(struct pl_catalog_call *c, status st);
@@ -210,6 +211,7 @@ struct pl_catalog_call {
 NODISCARD status pl_catalog_start(struct planner *p, const struct pl_statement *s,
                                   const struct pl_value *params, const struct pl_context *ctx,
                                   struct pl_catalog_call *call);
+void pl_catalog_cancel(struct pl_catalog_call *call);
 
 /* Statistics of patterns, for metadb.patterns: one call took US and ended with ST. */
 void pl_pattern_count(struct planner *p, const struct pl_plan *plan, uint64_t us, status st);

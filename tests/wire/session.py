@@ -193,6 +193,23 @@ def statement_timeout_ends_a_sleep(env):
 
 
 @test
+def catalogue_query_ends_with_its_timeout_or_a_cancel(env):
+    # Without it, the query goes on until its limit of steps, and the timeout is only said then.
+    sql = "SELECT count(*) FROM pg_type a, pg_type b, pg_type c, pg_type d"
+    c = env.conn()
+    c.q("SET statement_timeout = 20")
+    begin = time.monotonic()
+    eq(state(c.q(sql)), "57014")
+    c.q("SET statement_timeout = 0")
+    c.send(query(sql))
+    time.sleep(0.02)
+    c.cancel()
+    eq(state(c.until("Z")), "57014")
+    eq(rows(c.q("SELECT 1")), [["1"]])
+    assert time.monotonic() - begin < 20
+
+
+@test
 def idle_in_transaction_timeout_ends_the_session(env):
     c = env.conn()
     c.q("SET idle_in_transaction_session_timeout = '200ms'")

@@ -154,10 +154,11 @@ void pl_catalog_snapshot_free(struct catalog_snapshot *s)
 
 status pl_catalog_run(const struct catalog_query *q, struct catalog_snapshot *snap,
                       const struct pl_value *params, unsigned count, const struct pl_context *ctx,
-                      struct arena *a, void (*emit)(void *arg, const struct pl_value *values),
-                      void *arg, struct err *err)
+                      const atomic_bool *cancel, struct arena *a,
+                      void (*emit)(void *arg, const struct pl_value *values), void *arg,
+                      struct err *err)
 {
-    struct rel_env env = {.ctx = ctx, .snap = snap, .arena = a, .keep = a};
+    struct rel_env env = {.ctx = ctx, .snap = snap, .cancel = cancel, .arena = a, .keep = a};
     return rel_evaluate(q, &env, params, count, emit, arg, err);
 }
 

@@ -8,7 +8,8 @@
  * quadratic.
  *
  * I1. Cost is bounded: STEPS_MAX instructions (54000), MEMORY_MAX bytes of SQLite's memory and of
- *     functions' results (53200), TEXT_MAX bytes of one value (54000).
+ *     functions' results (53200), TEXT_MAX bytes of one value (54000), RESULT_MAX bytes of all rows
+ *     (54000), which are kept until the last one is there. It ends soon after it is cancelled.
  * I2. All memory of a run is allocated and freed by the thread that runs it, so that a thread-local
  *     count is its budget.
  * I3. env->arena is scratch during a function call and reset after it; env->keep lives for the run.
@@ -24,6 +25,7 @@
 #define STEPS_CHECK 100000
 #define MEMORY_MAX (256 * 1024 * 1024)
 #define TEXT_MAX (4 * 1024 * 1024)
+#define RESULT_MAX (32 * 1024 * 1024)
 #define TOO_LONG "the query over catalogue relations takes too many steps"
 
 struct run {
@@ -31,6 +33,7 @@ struct run {
     struct rel_env *env;
     struct arena scratch;
     long steps;
+    size_t result_bytes;
     sqlite3 *db;
 };
 
@@ -856,11 +859,16 @@ static int bind_params(struct rel_env *env, sqlite3_stmt *stmt, const struct pl_
 
 /* ---- the run ---- */
 
+static bool cancelled(const struct run *run)
+{
+    return run->env->cancel != NULL && atomic_load_explicit(run->env->cancel, memory_order_relaxed);
+}
+
 static int progress(void *arg)
 {
     struct run *run = arg;
     run->steps += STEPS_CHECK;
-    return run->steps > STEPS_MAX;
+    return run->steps > STEPS_MAX || cancelled(run);
 }
 
 static int register_all(struct run *run)
@@ -928,7 +936,10 @@ static status failed(struct run *run, int rc, struct err *err)
     }
     const char *message = sqlite3_errmsg(run->db);
     switch (rc & 0xff) {
-    case SQLITE_INTERRUPT: return err_set_state(err, ST_LIMIT, "54000", TOO_LONG);
+    case SQLITE_INTERRUPT:
+        if (cancelled(run))
+            return err_set(err, ST_CANCELLED, "canceling statement due to user request");
+        return err_set_state(err, ST_LIMIT, "54000", TOO_LONG);
     case SQLITE_NOMEM:
         return err_set(err, ST_NO_MEMORY,
                        "the query over catalogue relations needs too much memory");
@@ -944,6 +955,21 @@ static status failed(struct run *run, int rc, struct err *err)
     }
 }
 
+/* What whoever keeps a row needs for value C of it, and the work to send it. An array's item takes
+ * more than its text: at least two bytes of text each. */
+static status charge_result(struct run *run, const struct cell *c, uint32_t oid, struct err *err)
+{
+    size_t size = c->kind == CELL_TEXT ? c->b.size : 0;
+    if (rel_type_family(oid) == FAMILY_ARRAY)
+        size *= sizeof(struct pl_value) / 2;
+    run->result_bytes += sizeof(struct pl_value) + size;
+    run->steps += 10;
+    if (run->result_bytes > RESULT_MAX)
+        return err_set_state(err, ST_LIMIT, "54000",
+                             "the result of the query over catalogue relations is too long");
+    return run->steps > STEPS_MAX ? err_set_state(err, ST_LIMIT, "54000", TOO_LONG) : ST_OK;
+}
+
 static status emit_row(struct run *run, sqlite3_stmt *stmt, struct pl_value *values,
                        void (*emit)(void *arg, const struct pl_value *values), void *arg,
                        struct err *err)
@@ -954,7 +980,9 @@ static status emit_row(struct run *run, sqlite3_stmt *stmt, struct pl_value *val
     status st = ST_OK;
     for (unsigned i = 0; st == ST_OK && i < q->column_count; i++) {
         struct cell c = cell_of_value(sqlite3_column_value(stmt, (int)i));
-        st = value_of_cell(env, &c, q->columns[i].oid, &values[i], err);
+        st = charge_result(run, &c, q->columns[i].oid, err);
+        if (st == ST_OK)
+            st = value_of_cell(env, &c, q->columns[i].oid, &values[i], err);
     }
     if (st == ST_OK)
         emit(arg, values);

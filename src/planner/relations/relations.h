@@ -17,6 +17,8 @@
 #include "cluster/views.h"
 #include "planner/catalog.h"
 
+#include <stdatomic.h>
+
 enum cell_kind { CELL_NULL, CELL_INT, CELL_REAL, CELL_TEXT };
 struct cell {
     enum cell_kind kind;
@@ -180,6 +182,7 @@ uint32_t rel_name_oid(const char *schema, const char *name);
 struct rel_env {
     const struct pl_context *ctx;
     const struct catalog_snapshot *snap; /* NULL in tests */
+    const atomic_bool *cancel;           /* set by another thread: stop; NULL = never */
     struct arena *arena;                 /* scratch of a function call; the run's otherwise */
     struct arena *keep;                  /* of the run */
     struct err err;                      /* set by a function that fails */

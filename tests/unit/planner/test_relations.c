@@ -38,6 +38,7 @@ struct session {
     struct pl_style style;
     struct pl_context ctx;
     struct obuf *out;
+    const atomic_bool *cancel;
     unsigned columns;
 };
 
@@ -54,6 +55,7 @@ static void session_init(struct session *s, struct obuf *out)
                                  .backend_pid = 4711,
                                  .setting = setting};
     s->out = out;
+    s->cancel = NULL;
 }
 
 static void put(struct obuf *o, const char *text)
@@ -110,7 +112,7 @@ static status answer(struct session *s, const char *sql, const struct pl_value *
         put(s->out, "\n");
         s->columns = shape.column_count;
         struct catalog_snapshot *snap = NULL;
-        st = pl_catalog_run(q, snap, params, count, &s->ctx, &a, on_row, s, &err);
+        st = pl_catalog_run(q, snap, params, count, &s->ctx, s->cancel, &a, on_row, s, &err);
         pl_catalog_query_free(q);
     }
     if (st != ST_OK) {
@@ -357,6 +359,36 @@ static void greedy_queries_are_stopped(void **state)
     obuf_fini(&o);
 }
 
+static void long_results_are_stopped(void **state)
+{
+    UNUSED(state);
+    struct session s;
+    struct obuf o;
+    obuf_init(&o);
+    session_init(&s, &o);
+    assert_int_equal(answer(&s, "SELECT * FROM generate_series(1, 1000000000)", NULL, 0), ST_LIMIT);
+    const char *sql = "SELECT a.*, b.*, c.* FROM pg_type a, pg_type b, pg_type c";
+    assert_int_equal(answer(&s, sql, NULL, 0), ST_LIMIT);
+    obuf_fini(&o);
+}
+
+static void cancelled_query_ends(void **state)
+{
+    UNUSED(state);
+    struct session s;
+    struct obuf o;
+    atomic_bool cancel = true;
+    obuf_init(&o);
+    session_init(&s, &o);
+    s.cancel = &cancel;
+    assert_int_equal(answer(&s, "SELECT * FROM generate_series(1, 1000000000)", NULL, 0),
+                     ST_CANCELLED);
+    assert_int_equal(
+        answer(&s, "SELECT count(*) FROM pg_attribute a, pg_attribute b, pg_attribute c", NULL, 0),
+        ST_CANCELLED);
+    obuf_fini(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +404,8 @@ int main(void)
         cmocka_unit_test(parameters_reach_the_query),
         cmocka_unit_test(endless_queries_are_stopped),
         cmocka_unit_test(greedy_queries_are_stopped),
+        cmocka_unit_test(long_results_are_stopped),
+        cmocka_unit_test(cancelled_query_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
