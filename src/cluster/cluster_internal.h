@@ -126,7 +126,7 @@ struct cl_node {
     struct cl_reactor *reactors;
     pthread_t *threads;
     unsigned running; /* threads started */
-    struct pool *pool, *parse_pool;
+    struct pool *pool, *parse_pool, *query_pool;
     struct kv_store *store;
 
     enum cl_node_phase phase;

@@ -31,6 +31,7 @@
 #define STOP_PATIENCE_US 3000000u
 #define POOL_QUEUE_MAX 4096u
 #define PARSE_STACK_BYTES (64u << 20)
+#define QUERY_THREADS 2u
 
 static const struct {
     const char *name;
@@ -168,6 +169,7 @@ static status build(struct cl_node *n, struct err *err)
         make_reactor(n, i);
     n->pool = pool_new("pool", n->options.pool_threads, 0, POOL_QUEUE_MAX);
     n->parse_pool = pool_new("parse", n->options.parse_threads, PARSE_STACK_BYTES, POOL_QUEUE_MAX);
+    n->query_pool = pool_new("query", QUERY_THREADS, 0, POOL_QUEUE_MAX);
     n->sink = cl_sink_new(n);
     n->reclaim = cl_reclaim_new(n);
     cl__reserve_find(n);
@@ -391,6 +393,7 @@ void cl_node_close(struct cl_node *n)
     for (unsigned i = 0; i < n->running; i++)
         pthread_join(n->threads[i], NULL);
     pool_free(n->parse_pool);
+    pool_free(n->query_pool);
     pool_free(n->pool);
     raft_log_close(n->stream.log);
     n->stream.log = NULL;
@@ -466,9 +469,9 @@ struct cl_reactor *cl_node_reactor(struct cl_node *n, unsigned i)
     return &n->reactors[i];
 }
 
-struct pool *cl_node_pool(struct cl_node *n)
+struct pool *cl_node_query_pool(struct cl_node *n)
 {
-    return n->pool;
+    return n->query_pool;
 }
 
 struct pool *cl_node_parse_pool(struct cl_node *n)

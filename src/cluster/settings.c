@@ -25,8 +25,7 @@ static const struct config_setting settings[] = {
      "events below it are not written"},
     {"reactors", CONFIG_INT, "1", 1, 1, NULL,
      "loop threads; a later version spreads connections and shards over several"},
-    {"pool.threads", CONFIG_INT, "4", 1, 256, NULL,
-     "threads for cold reads, flushes and catalogue queries"},
+    {"pool.threads", CONFIG_INT, "4", 1, 256, NULL, "threads for cold reads and flushes"},
     {"parse.threads", CONFIG_INT, "2", 1, 64, NULL,
      "threads that parse statements of unknown shape"},
 

@@ -418,7 +418,7 @@ static void catalog_snapshot(struct mail *m)
     struct catalog_job *j = CONTAINER_OF(m, struct catalog_job, mail);
     struct planner *p = j->planner;
     j->snapshot = pl_catalog_snapshot(p->node, j->plan->catalog);
-    if (pool_submit(cl_node_pool(p->node), p->reactor->mailbox, &j->job) == ST_OK)
+    if (pool_submit(cl_node_query_pool(p->node), p->reactor->mailbox, &j->job) == ST_OK)
         return;
     pl_catalog_snapshot_free(j->snapshot);
     j->st = err_set(&j->err, ST_NO_MEMORY, "too many catalogue queries are waiting");

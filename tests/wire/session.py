@@ -210,6 +210,27 @@ def catalogue_query_ends_with_its_timeout_or_a_cancel(env):
 
 
 @test
+def catalogue_queries_hold_up_no_other_pool_work(env):
+    # metadb.check() stands for what runs on the pool: flushes, cold reads.
+    c = env.conn()
+    c.q("SELECT * FROM metadb.check()")
+    heavy = [env.conn() for _ in range(12)]
+    for h in heavy:
+        h.send(query("SELECT count(*) FROM pg_type a, pg_type b, pg_type c, pg_type d"))
+    time.sleep(0.1)
+    eq(shape(c.q("SELECT * FROM metadb.check()")), "TCZ")
+    waiting = 0
+    for h in heavy:
+        h.sock.setblocking(False)
+        try:
+            h.sock.recv(1)
+        except BlockingIOError:
+            waiting += 1
+        h.close()
+    assert waiting >= 8, "it waited for the queries, %d are left" % waiting
+
+
+@test
 def idle_in_transaction_timeout_ends_the_session(env):
     c = env.conn()
     c.q("SET idle_in_transaction_session_timeout = '200ms'")
