@@ -43,8 +43,8 @@ struct env *cl_node_env(struct cl_node *n);
 const struct config *cl_node_config(struct cl_node *n);
 unsigned cl_node_reactor_count(const struct cl_node *n);
 struct cl_reactor *cl_node_reactor(struct cl_node *n, unsigned i);
-/* Threads of their own: a catalogue query may take seconds, and cold reads and flushes, which are the
- * node's, may not wait for it. */
+/* Threads of their own: a catalogue query may take seconds, and cold reads and flushes, which are
+ * the node's, may not wait for it. */
 struct pool *cl_node_query_pool(struct cl_node *n);
 struct pool *cl_node_parse_pool(struct cl_node *n); /* 64 MiB stacks */
 

@@ -37,9 +37,9 @@ bool pl_catalog_has_function(const char *name);
 #define PL_PATTERNS_COLUMNS 9
 void pl_patterns_rows(void (*emit)(void *arg, const struct kv_datum *values), void *arg);
 
-/* Runs QUERY: reactor 0 copies the metadb.* relations it names, then a thread of the query pool evaluates. Rows
- * go to emit on that pool thread in order. Once *CANCEL is true (NULL: never) it ends soon, with
- * ST_CANCELLED. */
+/* Runs QUERY: reactor 0 copies the metadb.* relations it names, then a thread of the query pool
+ * evaluates. Rows go to emit on that thread in order. Once *CANCEL is true (NULL: never) it ends
+ * soon, with ST_CANCELLED. */
 struct catalog_snapshot;
 struct catalog_snapshot *pl_catalog_snapshot(struct cl_node *node,
                                              const struct catalog_query *q); /* reactor 0 */
