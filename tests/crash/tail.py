@@ -7,7 +7,8 @@ A loaded server is killed; copies of its directory are damaged one at a time.  `
 where the log ends and up to where it was known durable when the last batch was written.  Above that
 the file is shortened, zeroed, filled with garbage or loses one block, also with whole batches behind
 the damage: the server starts and what it holds is consistent.  Below, one flipped bit is refused with
-exit status 3 and a message that names the file; so is a lost segment.
+exit status 3 and a message that names the file; so is a lost segment.  `metadb log check` gives the
+same verdict each time, and none about a directory in use.
 """
 import argparse
 import os
@@ -67,6 +68,8 @@ class Test:
         for attempt in range(20):
             s = Server(self.o.binary, self.data, *SETTINGS)
             assert s.wait_ready()
+            if self.check(self.data)[0] != 2:
+                self.failures.append("log check of a directory in use: %s" % (self.check(self.data),))
             c = Client(s.port)
             c.query("INSERT INTO meta (pid, name, id, type) VALUES (0, 'hot', %d, 'd') ON CONFLICT DO NOTHING" % HOT)
             workers = [Worker(i + 100 * attempt, self.o.seed + attempt) for i in range(8)]
@@ -95,9 +98,18 @@ class Test:
         change(self.copy)
         return self.copy
 
+    def check(self, data):
+        """Status and message of `metadb log check`."""
+        p = subprocess.run([self.o.binary, "log", "check", data], capture_output=True, text=True, timeout=60,
+                           env=clean_env())
+        return p.returncode, p.stderr + p.stdout
+
     def starts(self, what, change):
         self.counts[what] = self.counts.get(what, 0) + 1
-        s = Server(self.o.binary, self.damaged(change), *SETTINGS, log=os.path.join(self.dir, "err"))
+        data = self.damaged(change)
+        if self.check(data) != (0, "log: sound\n"):
+            self.failures.append("%s: log check says %s" % (what, self.check(data)))
+        s = Server(self.o.binary, data, *SETTINGS, log=os.path.join(self.dir, "err"))
         if not s.wait_ready():
             self.failures.append("%s: does not start, status %d" % (what, s.wait()))
             return
@@ -115,6 +127,9 @@ class Test:
     def refuses(self, what, change, name):
         self.counts[what] = self.counts.get(what, 0) + 1
         data = self.damaged(change)
+        code, text = self.check(data)
+        if code != 3 or name not in text:
+            self.failures.append("%s: log check says %d %s" % (what, code, text))
         p = subprocess.run([self.o.binary, "start", "--data", data, "--listen", "127.0.0.1:0", *SETTINGS],
                            capture_output=True, text=True, timeout=60, env=clean_env())
         says = [line for line in p.stderr.splitlines() if line.startswith("metadb: ")]
