@@ -201,16 +201,28 @@ class Run:
         while time.monotonic() < begin + longest and s.alive():
             time.sleep(0.005)
         if s.alive():
-            s.kill()
-            how = "random"
+            how = self.end(s, site)
         else:
             how = self.ended(s.wait(), site, time.monotonic() - begin)
         stop.set()
         for t in threads:
             t.join(30)
-        if site and how == "random":
+        if site and how != site.name:
             site.waited()
         return how
+
+    def end(self, s, site):
+        """As a rule kill -9; now and then a SIGTERM, which is to end a loaded server cleanly, or both."""
+        way = "random" if site else self.rng.choice(["random"] * 8 + ["SIGTERM", "in its stop"])
+        if way == "SIGTERM":
+            code = s.stop(30)
+            if code != 0:
+                self.fail(["SIGTERM under load: exit status %s" % code])
+        elif way == "in its stop":
+            s.process.terminate()
+            time.sleep(self.rng.uniform(0, 0.03))
+        s.kill()
+        return way
 
     def ended(self, code, site, after):
         if code != 137 or not site:
@@ -226,7 +238,7 @@ class Run:
             how = self.load(s, site)
         else:
             how = self.ended(s.wait(), site, 0.0)
-        self.kills += 1
+        self.kills += how != "SIGTERM"
         self.by_site[how] = self.by_site.get(how, 0) + 1
         if self.rng.random() < 0.2:
             self.kill_start()
@@ -261,8 +273,10 @@ class Run:
         if not self.kills:
             self.prepare().kill()
         sites = self.sites()
-        for number in range(1, self.o.kills + 1):
-            if number > self.o.kills * 3 // 4:
+        number = 0
+        while self.kills < self.o.kills:
+            number += 1
+            if self.kills >= self.o.kills * 3 // 4:
                 self.keep = CUT
             self.round(number, self.pick(sites, number))
         s = self.started()
@@ -278,7 +292,9 @@ class Run:
         print("%d kills and %d during a restart; %d acknowledged statements, %d in doubt; "
               "%d replays with equal hashes" % (self.kills, self.start_kills, sum(w.acked for w in self.workers),
                                                 sum(w.maybe for w in self.workers), self.replays))
-        print("  at a random moment: %d" % self.by_site.get("random", 0))
+        print("  at a random moment: %d, of them %d in a clean stop; %d clean stops under load"
+              % (self.by_site.get("random", 0) + self.by_site.get("in its stop", 0),
+                 self.by_site.get("in its stop", 0), self.by_site.get("SIGTERM", 0)))
         for x in sites:
             print("  at %s: %d%s" % (x.name, x.fired, ", missed %d" % x.missed if x.missed else ""))
         if sum(w.acked for w in self.workers) < self.kills:
