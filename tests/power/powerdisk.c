@@ -18,8 +18,8 @@
  *
  * io_uring. Writes with RWF_DSYNC are written down when they are submitted, and again when the
  * kernel has posted their completion: only that makes them durable, in any order. The completion
- * queue is looked at before anything is submitted or sent to a client, so an answer never overtakes
- * what it rests on.
+ * queue is looked at before anything is submitted, written or sent to a client, so that nothing
+ * overtakes what it rests on.
  *
  * A record: struct record, then path(s), old bytes, new bytes. One mutex orders everything.
  */
@@ -230,6 +230,43 @@ static bool fails(const char *call, const char *path)
     return true;
 }
 
+/* ---- io_uring: completions ---- */
+
+#define FLIGHTS 64u
+
+static struct {
+    struct io_uring *ring; /* the one that writes; NULL before the first */
+    unsigned seen;         /* completions up to here were looked at */
+    uint64_t serial;
+    struct {
+        uint64_t user_data, serial; /* serial 0: free */
+        bool ignored;
+    } flights[FLIGHTS];
+} uring;
+
+/* Locked. Writes down which flights have become durable. */
+static void land(void)
+{
+    if (!uring.ring)
+        return;
+    const struct io_uring_cq *cq = &uring.ring->cq;
+    unsigned tail = __atomic_load_n(cq->ktail, __ATOMIC_ACQUIRE);
+    for (; uring.seen != tail; uring.seen++) {
+        const struct io_uring_cqe *cqe = &cq->cqes[uring.seen & cq->ring_mask];
+        for (unsigned i = 0; i < FLIGHTS; i++) {
+            if (uring.flights[i].serial == 0 || uring.flights[i].user_data != cqe->user_data)
+                continue;
+            char name[32];
+            snprintf(name, sizeof name, "%d.%llu", (int)getpid(),
+                     (unsigned long long)uring.flights[i].serial);
+            if (cqe->res > 0 && !uring.flights[i].ignored)
+                put((struct record){.kind = K_DONE}, name, NULL, NULL, NULL, NULL, 0);
+            uring.flights[i].serial = 0;
+            break;
+        }
+    }
+}
+
 /* Locked. Before IOV goes to OFFSET of FD. A NAME is for a completion to refer to. */
 static void note_write(int fd, const struct stat *st, const struct iovec *iov, int count,
                        uint64_t offset, const char *name)
@@ -264,6 +301,7 @@ static ssize_t do_write(int fd, const struct iovec *iov, int count, off_t at, bo
     struct stat st;
     char path[PATH_MAX];
     pthread_mutex_lock(&lock);
+    land();
     if (tracked_fd(fd, &st, path) && S_ISREG(st.st_mode)) {
         if (fails("write", path)) {
             pthread_mutex_unlock(&lock);
@@ -365,6 +403,7 @@ static int do_sync(int fd)
     struct stat st;
     char path[PATH_MAX];
     pthread_mutex_lock(&lock);
+    land();
     int rc = 0, e = errno;
     if (tracked_fd(fd, &st, path)) {
         enum kind kind = S_ISDIR(st.st_mode) ? K_DIRSYNC : K_SYNC;
@@ -527,42 +566,7 @@ EXPORT int rmdir(const char *name)
     return rc;
 }
 
-/* ---- io_uring ---- */
-
-#define FLIGHTS 64u
-
-static struct {
-    struct io_uring *ring; /* the one that writes; NULL before the first */
-    unsigned seen;         /* completions up to here were looked at */
-    uint64_t serial;
-    struct {
-        uint64_t user_data, serial; /* serial 0: free */
-        bool ignored;
-    } flights[FLIGHTS];
-} uring;
-
-/* Locked. Writes down which flights have become durable. */
-static void land(void)
-{
-    if (!uring.ring)
-        return;
-    const struct io_uring_cq *cq = &uring.ring->cq;
-    unsigned tail = __atomic_load_n(cq->ktail, __ATOMIC_ACQUIRE);
-    for (; uring.seen != tail; uring.seen++) {
-        const struct io_uring_cqe *cqe = &cq->cqes[uring.seen & cq->ring_mask];
-        for (unsigned i = 0; i < FLIGHTS; i++) {
-            if (uring.flights[i].serial == 0 || uring.flights[i].user_data != cqe->user_data)
-                continue;
-            char name[32];
-            snprintf(name, sizeof name, "%d.%llu", (int)getpid(),
-                     (unsigned long long)uring.flights[i].serial);
-            if (cqe->res > 0 && !uring.flights[i].ignored)
-                put((struct record){.kind = K_DONE}, name, NULL, NULL, NULL, NULL, 0);
-            uring.flights[i].serial = 0;
-            break;
-        }
-    }
-}
+/* ---- io_uring: submissions ---- */
 
 /* Locked. One submission, before the kernel sees it. */
 static void take_off(struct io_uring_sqe *sqe)
@@ -601,6 +605,17 @@ EXPORT int io_uring_submit(struct io_uring *ring)
         take_off(&ring->sq.sqes[i & ring->sq.ring_mask]);
     pthread_mutex_unlock(&lock);
     return REAL(io_uring_submit)(ring);
+}
+
+EXPORT void io_uring_queue_exit(struct io_uring *ring)
+{
+    pthread_mutex_lock(&lock);
+    if (ring == uring.ring) {
+        land();
+        uring.ring = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    REAL(io_uring_queue_exit)(ring);
 }
 
 EXPORT ssize_t send(int fd, const void *p, size_t n, int flags)
