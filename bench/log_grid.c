@@ -111,8 +111,8 @@ static void submit(struct grid_run *g)
         if (raft_log_append(g->log, 1, &e, 1) != ST_OK)
             abort();
     }
-    if (g->next_index > 100000) /* segments come and go */
-        raft_log_cut(g->log, 1, g->next_index - 100000);
+    if (g->next_index > 50000) /* segments come and go */
+        raft_log_cut(g->log, 1, g->next_index - 50000);
     g->submitted_ns[++g->submitted % TICKETS] = now_ns();
     if (raft_log_submit(g->log) != g->submitted)
         abort();
@@ -143,6 +143,15 @@ static void on_turn(void *arg)
     struct grid_run *g = arg;
     while (g->submitted < g->batches && g->submitted - g->stored < g->under_way)
         submit(g);
+}
+
+/* Until a next segment and the reserve are there: they are made while the log rests. */
+static void wait_until_prepared(const char *dir)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/reserve", dir);
+    while (access(path, F_OK) != 0)
+        usleep(1000);
 }
 
 static void remove_dir(const char *dir)
@@ -189,7 +198,7 @@ static bool run(const char *dir, enum raft_log_writer writer, struct grid_run *g
         .dir = dir,
         .cluster_id = 1,
         .store_id = 1,
-        .segment_bytes = 64u << 20,
+        .segment_bytes = 16u << 20,
         .batch_bytes = 1u << 20,
         .batch_entries = 4096,
         .writer = writer,
@@ -211,6 +220,7 @@ static bool run(const char *dir, enum raft_log_writer writer, struct grid_run *g
     raft_log_start(g->log, mailbox, &events);
     raft_log_stats(g->log, &stats);
     bool there = stats.writer == writer;
+    wait_until_prepared(dir);
     if (there)
         measure(g, r);
     raft_log_close(g->log);

@@ -244,6 +244,7 @@ struct raft_log {
     bool offer_taken;              /* and the keeper has not noticed yet */
     bool keep_wanted;              /* a segment to close or to retire */
     bool keep_blocked;             /* the keeper found no space for what is wanted */
+    uint64_t keep_writes;          /* stats.writes when the keeper last rested */
     pthread_cond_t kept;           /* `wanted` was met, or cannot be */
 
     /* [writer] */

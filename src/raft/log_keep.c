@@ -4,8 +4,8 @@
  * Everything of a log that can take long and is rare: a next segment is zero-filled ahead and
  * *offered*; the loop takes the offer when the newest one is full, and *wants* one if none is
  * there or if it is too small; the file of a segment rotated away is closed; a segment that nobody
- * needs is retired. Steps of filling that nobody waits for are spread out, so that their flushes
- * leave the disk to the batches.
+ * needs is retired. While the loop writes, steps of filling that nobody waits for are spread out,
+ * so that their flushes leave the disk to the batches.
  *
  *   loop:    wanted, offer_taken, keep_wanted  --- mu --->  keeper: look, do, offered, wanted met
  *   keeper:  mail -> raft__ring_kick on the loop
@@ -186,9 +186,12 @@ static bool is_urgent(const struct raft_log *log, enum raft__work work)
 /* Under mu. */
 static void rest(struct raft_log *log, enum raft__work work)
 {
+    uint64_t writes = log->stats.writes - log->keep_writes;
+    log->keep_writes = log->stats.writes;
     log->sleep = RAFT__IDLE;
     if (work == RAFT__WORK_DONE) {
-        raft__wait_us(log, &log->wake, RAFT__FILL_PAUSE_US);
+        if (writes > 0) /* the disk is in use */
+            raft__wait_us(log, &log->wake, RAFT__FILL_PAUSE_US);
     } else if (log->full) { /* worth another look later */
         raft__wait_us(log, &log->wake, RAFT__FULL_RETRY_US);
         log->tidy = false;
