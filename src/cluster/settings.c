@@ -49,7 +49,7 @@ static const struct config_setting settings[] = {
     {"log.writer", CONFIG_ENUM, "auto", 0, 0, "auto|thread|uring",
      "who writes the log: a thread, or the loop through io_uring; auto is uring where it is "
      "possible"},
-    {"log.inflight", CONFIG_INT, "2", 1, CL_INFLIGHT_MAX, NULL,
+    {"log.inflight", CONFIG_INT, "3", 1, CL_INFLIGHT_MAX, NULL,
      "log batches under way at most; later commands wait and merge"},
     {"log.retain_bytes", CONFIG_SIZE, "1GB", 2 * MB, 1ll << 50, NULL,
      "the shard that pins more log than this is flushed"},

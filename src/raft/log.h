@@ -25,7 +25,7 @@ struct raft_log;
 
 /* Who writes. THREAD: a thread per log, woken for a batch when it sleeps. URING: the loop itself,
  * through io_uring, with `inflight` writes under way; needs a real file system with direct I/O.
- * AUTO: the one that measured better (docs/decisions/0001-log-writer.md) where it is possible. */
+ * AUTO: the one that measured better (docs/decisions/0004-log-writer.md) where it is possible. */
 enum raft_log_writer { RAFT_LOG_AUTO, RAFT_LOG_THREAD, RAFT_LOG_URING };
 
 struct raft_log_options {
@@ -39,7 +39,7 @@ struct raft_log_options {
     uint64_t sync_delay_us; /* measurement only: added to each sync */
     bool keep_all;          /* test setting: cut nothing */
     enum raft_log_writer writer;
-    unsigned inflight; /* writes under way at a time, where the loop writes; 0 = 2 */
+    unsigned inflight; /* writes under way at a time, where the loop writes; 0 = 3 */
 };
 
 /* What recovery hands over, oldest first. Later records win over earlier ones: an entry replaces

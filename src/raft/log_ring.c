@@ -32,7 +32,7 @@
 
 #include <stdlib.h>
 
-#define INFLIGHT_USUAL 2u
+#define INFLIGHT_USUAL 3u
 
 struct raft__ring {
     struct raft__ring_io io;
