@@ -24,7 +24,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PAGES_PER_TURN 4u
+/* A long read lets others have their turn after each page. */
+#define PAGES_PER_TURN 1u
 
 static NODISCARD status read_pages(struct fe_session *s);
 

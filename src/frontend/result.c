@@ -143,12 +143,17 @@ bool fe_row_of_kv(void *session, const struct kv_row *row)
     if (r->sink == FE_SINK_NOTHING)
         return true;
     size_t at = row_begin(s, r, r->shape.count);
+    bool plain = r->sink == FE_SINK_ROWS;
     for (unsigned i = 0; i < r->shape.count; i++) {
         const struct pl_column *column = &r->shape.columns[i];
+        const struct kv_datum *d = &row->col[column->source < 0 ? 0 : column->source];
         if (column->source == PL_CONSTANT)
             put_value(s, r, i, column->constant);
+        else if (plain)
+            pl_datum_to_field(column->type, d, format_of(r->formats, r->format_count, i) == 1,
+                              &s->settings.style, r->target);
         else
-            put_datum(s, r, i, &row->col[column->source < 0 ? 0 : column->source]);
+            put_datum(s, r, i, d);
     }
     row_end(r, at);
     return true;

@@ -17,7 +17,7 @@
 #include "planner/plan.h"
 
 #define FE_PAGE_ROWS 1000u
-#define FE_PAGE_BYTES (64u * 1024u)
+#define FE_PAGE_BYTES (256u * 1024u)
 #define FE_STATEMENTS_MAX 20000u
 #define FE_PORTALS_MAX 4096u
 

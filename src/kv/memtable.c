@@ -256,12 +256,16 @@ static unsigned node_rank_below(const struct node *n, uint64_t perm, unsigned fi
 struct place {
     const struct node *leaf;
     const struct kv_mem_entry *lower, *upper;
+    const struct node *parent; /* NULL: the leaf is the root */
+    uint64_t parent_perm;
+    unsigned at; /* position of the leaf in it */
+    const struct kv_mem_entry *parent_upper;
 };
 
 /* The leaf that holds KEY, or with BEFORE the keys just below it. */
 static struct place descend(const struct kv_memtable *m, bytes key, bool before)
 {
-    struct place p = {.lower = NULL, .upper = NULL};
+    struct place p = {.lower = NULL, .upper = NULL, .parent = NULL};
     const struct node *n = atomic_load_explicit(&m->root, memory_order_acquire);
 
     while (n->level > 0) {
@@ -277,6 +281,10 @@ static struct place descend(const struct kv_memtable *m, bytes key, bool before)
         child = child_load(n, slot);
         if (perm_load(n) != perm)
             continue; /* M2: at most SLOTS times, a node only grows */
+        p.parent = n;
+        p.parent_perm = perm;
+        p.at = at;
+        p.parent_upper = p.upper;
         if (at > 0)
             p.lower = n->entry[slot];
         if (at + 1 < perm_count(perm))
@@ -285,6 +293,14 @@ static struct place descend(const struct kv_memtable *m, bytes key, bool before)
     }
     p.leaf = n;
     return p;
+}
+
+void kv_mem_entry_prefetch(const struct kv_mem_entry *e)
+{
+    __builtin_prefetch(e);
+    __builtin_prefetch((const char *)e + 64);
+    __builtin_prefetch((const char *)e - 64); /* its first version was made just before it */
+    __builtin_prefetch((const char *)e - 128);
 }
 
 const struct kv_mem_entry *kv_memtable_find(const struct kv_memtable *m, bytes key)
@@ -297,28 +313,72 @@ const struct kv_mem_entry *kv_memtable_find(const struct kv_memtable *m, bytes k
     return found ? leaf->entry[perm_slot(perm, at)] : NULL;
 }
 
+/* The leaf to the right under the same parent. An old parent, split since, leads to leaves as they
+ * were then: they lack only what came after the walk began. */
+static bool next_sibling(struct place *p)
+{
+    unsigned count = perm_count(p->parent_perm), slot;
+    const struct node *child;
+
+    if (p->parent == NULL || p->at + 1 == count)
+        return false;
+    slot = perm_slot(p->parent_perm, p->at + 1);
+    child = child_load(p->parent, slot);
+    if (perm_load(p->parent) != p->parent_perm)
+        return false; /* M2 */
+    p->leaf = child;
+    p->at++;
+    p->lower = p->parent->entry[slot];
+    p->upper = p->at + 1 < count ? p->parent->entry[perm_slot(p->parent_perm, p->at + 1)]
+                                 : p->parent_upper;
+    return true;
+}
+
+/* Up to COUNT entries of P's leaf from position AT on, below UPPER; *ENDED if that was met. */
+static unsigned leaf_take(const struct place *p, uint64_t perm, unsigned at, bytes upper,
+                          const struct kv_mem_entry **out, unsigned count, bool *ended)
+{
+    unsigned end = perm_count(perm), got = 0;
+    const struct kv_mem_entry *last;
+    bool all_below, all_own;
+
+    if (at == end)
+        return 0;
+    last = p->leaf->entry[perm_slot(perm, end - 1)];
+    all_below = upper.size == 0 || bytes_cmp(entry_key(last), upper) < 0;
+    /* A leaf split since holds keys that the next step finds again. */
+    all_own = p->upper == NULL || bytes_cmp(entry_key(last), entry_key(p->upper)) < 0;
+    for (; at < end && got < count; at++) {
+        const struct kv_mem_entry *e = p->leaf->entry[perm_slot(perm, at)];
+
+        if (!all_below && bytes_cmp(entry_key(e), upper) >= 0) {
+            *ended = true;
+            break;
+        }
+        if (!all_own && bytes_cmp(entry_key(e), entry_key(p->upper)) >= 0)
+            break;
+        out[got++] = e;
+    }
+    return got;
+}
+
 static unsigned walk(const struct kv_memtable *m, bytes from, bool after, bytes upper,
                      const struct kv_mem_entry **out, unsigned count)
 {
     unsigned got = 0;
+    bool ended = false, found;
 
-    while (got < count) {
+    while (got < count && !ended) {
         struct place p = descend(m, from, false);
         uint64_t perm = perm_load(p.leaf);
-        bool found;
         unsigned at = node_rank(p.leaf, perm, 0, from, after, &found);
 
-        for (; at < perm_count(perm) && got < count; at++) {
-            const struct kv_mem_entry *e = p.leaf->entry[perm_slot(perm, at)];
-
-            if (upper.size > 0 && bytes_cmp(entry_key(e), upper) >= 0)
-                return got;
-            /* A leaf split since holds keys that the next step finds again. */
-            if (p.upper != NULL && bytes_cmp(entry_key(e), entry_key(p.upper)) >= 0)
-                break;
-            out[got++] = e;
+        got += leaf_take(&p, perm, at, upper, out + got, count - got, &ended);
+        while (got < count && !ended && next_sibling(&p)) {
+            perm = perm_load(p.leaf);
+            got += leaf_take(&p, perm, 0, upper, out + got, count - got, &ended);
         }
-        if (got == count || p.upper == NULL)
+        if (p.upper == NULL)
             break;
         from = entry_key(p.upper);
         after = false;

@@ -13,7 +13,7 @@
 #include "base/assert.h"
 #include "kv/read_internal.h"
 
-#define EXAMINED_MAX 8192u /* entries of one page */
+#define EXAMINED_MAX 2048u /* entries of one page */
 
 bool kv__page_row(struct kv_page *p, const struct kv_row *row, size_t bytes_estimate)
 {
@@ -47,6 +47,8 @@ static status end_with_count(struct kv_page *p)
 
 static bool row_is_wanted(const struct kv_read *r, const struct kv_row *row)
 {
+    if (r->filter_count == 0 && r->table == KV_META)
+        return true;
     if (r->now != 0 && kv__expired(row, r->now))
         return false;
     return kv__filters_match(r->table, r->filters, r->filter_count, row);
@@ -149,7 +151,7 @@ static status entry_row(struct kv_page *p, bool key_only, bytes key, const struc
     return p->r->filter_count > 0 ? kv_key_decode(p->scratch, key, &ns, row) : ST_OK;
 }
 
-static status scan_range(struct kv_page *p, struct kv_txn_scan *scan)
+static status scan_entries(struct kv_page *p, struct kv_txn_scan *scan)
 {
     const struct kv_read *r = p->r;
     bool key_only = key_is_enough(r), room = true;
@@ -171,9 +173,17 @@ static status scan_range(struct kv_page *p, struct kv_txn_scan *scan)
             else
                 room = kv__page_row(p, &row, key.size + cell.row.size);
         }
-        kv__page_remember(p, key);
     }
-    return ST_OK;
+    return limit_reached(p) ? kv__page_end(p) : ST_OK;
+}
+
+/* Entries until the page is full; then, or at a cold block, the position is behind the last one. */
+static status scan_range(struct kv_page *p, struct kv_txn_scan *scan)
+{
+    status st = scan_entries(p, scan);
+    if ((st == ST_OK || st == ST_COLD) && kv_txn_scan_last(scan).size > 0)
+        kv__page_remember(p, kv_txn_scan_last(scan));
+    return st;
 }
 
 static status read_range(struct kv_page *p)

@@ -115,6 +115,8 @@ static void source_fill(const struct kv_scan *s, struct source *src)
         src->count = s->backwards ? kv_memtable_walk_back(m, from, s->lower, src->batch, BATCH)
                                   : kv_memtable_walk_after(m, from, s->upper, src->batch, BATCH);
     }
+    for (unsigned i = 0; i < src->count; i++)
+        kv_mem_entry_prefetch(src->batch[i]);
     if (src->count > 0)
         src->last = src->batch[src->count - 1];
     src->ended = src->count < BATCH;

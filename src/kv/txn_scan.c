@@ -21,8 +21,9 @@ struct kv_txn_scan {
     uint32_t own_count, own_next;
     uint32_t writes_at_open;
     uint64_t skipped;
-    size_t last_size; /* of the state's entry passed last; for the cold key */
-    uint8_t last[KV_KEY_MAX + 1];
+    bytes passed;          /* the last key: of a slot, or in `base_last` */
+    size_t base_last_size; /* of the state's entry passed last; for the cold key */
+    uint8_t base_last[KV_KEY_MAX + 1];
 };
 
 static int compare_slots(const void *x, const void *y, void *arg)
@@ -60,7 +61,7 @@ struct kv_txn_scan *kv_txn_scan_open(struct kv_txn *t, bytes lower, bytes upper,
 {
     struct kv_txn_scan *s = malloc(sizeof *s);
     ASSERT(s != NULL);
-    memset(s, 0, offsetof(struct kv_txn_scan, last));
+    memset(s, 0, offsetof(struct kv_txn_scan, base_last));
     s->t = t;
     s->lower = lower;
     s->upper = upper;
@@ -79,12 +80,12 @@ struct kv_txn_scan *kv_txn_scan_open(struct kv_txn *t, bytes lower, bytes upper,
 /* Where a scan that met a cold block goes on: the key to prefetch. */
 static void scan_note_cold(struct kv_txn_scan *s)
 {
-    if (s->last_size == 0) {
+    if (s->base_last_size == 0) {
         kv__txn_note_cold(s->t, s->backwards ? s->upper : s->lower);
         return;
     }
-    s->last[s->last_size] = 0;
-    kv__txn_note_cold(s->t, bytes_make(s->last, s->last_size + (s->backwards ? 0 : 1)));
+    s->base_last[s->base_last_size] = 0;
+    kv__txn_note_cold(s->t, bytes_make(s->base_last, s->base_last_size + (s->backwards ? 0 : 1)));
 }
 
 static status base_load(struct kv_txn_scan *s)
@@ -107,8 +108,9 @@ static void base_consume(struct kv_txn_scan *s)
 {
     s->base_ready = false;
     if (s->base_key.size > 0 && s->base_key.size <= KV_KEY_MAX) {
-        s->last_size = s->base_key.size;
-        memcpy(s->last, s->base_key.data, s->base_key.size);
+        s->base_last_size = s->base_key.size;
+        memcpy(s->base_last, s->base_key.data, s->base_key.size);
+        s->passed = bytes_make(s->base_last, s->base_last_size);
     }
 }
 
@@ -131,10 +133,25 @@ static int scan_order(const struct kv_txn_scan *s, uint32_t slot)
     return s->backwards ? -c : c;
 }
 
+/* Without own slots in the range. */
+static status base_next(struct kv_txn_scan *s, bytes *key, struct kv_cell *cell)
+{
+    status st = kv_scan_next(s->base, &s->base_key, cell);
+    if (st == ST_OK) {
+        *key = s->base_key;
+        base_consume(s);
+    } else if (st == ST_COLD) {
+        scan_note_cold(s);
+    }
+    return st;
+}
+
 status kv_txn_scan_next(struct kv_txn_scan *s, bytes *key, struct kv_cell *cell)
 {
     struct kv_txn *t = s->t;
     ASSERT(t->write_count == s->writes_at_open);
+    if (s->own_count == 0)
+        return base_next(s, key, cell);
     for (;;) {
         ST_TRY(base_load(s));
         uint32_t slot = own_peek(s);
@@ -159,10 +176,17 @@ status kv_txn_scan_next(struct kv_txn_scan *s, bytes *key, struct kv_cell *cell)
         s->own_next++;
         if (order == 0)
             base_consume(s);
+        else
+            s->passed = t->slots[slot].key;
         if (w != NULL ? w->kind == KV_WRITE_PUT : order == 0)
             return ST_OK;
         s->skipped += w != NULL;
     }
+}
+
+bytes kv_txn_scan_last(const struct kv_txn_scan *s)
+{
+    return s->passed;
 }
 
 uint64_t kv_txn_scan_skipped(const struct kv_txn_scan *s)

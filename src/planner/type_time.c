@@ -510,6 +510,10 @@ static char *put_digits(char *p, int64_t v, int width)
 {
     static const int64_t above[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
     ASSERT_SLOW(v >= 0);
+    if (width == 2 && v < 100) {
+        decimal_put_pair(p, (unsigned)v);
+        return p + 2;
+    }
     if ((size_t)width < ARRAY_LEN(above) && v < above[width]) {
         decimal_put_padded(p, (uint64_t)v, (unsigned)width);
         return p + width;

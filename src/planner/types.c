@@ -660,6 +660,12 @@ void pl_datum_to_field(enum kv_type t, const struct kv_datum *d, bool binary,
             return;
         }
     case KV_CHAR:
+        if (d->i > 0 && d->i < 0x80) {
+            obuf_be32(out, 1);
+            obuf_u8(out, (uint8_t)d->i);
+            return;
+        }
+        /* fall through */
     case KV_TIMESTAMPTZ:
     case KV_INTERVAL: {
         struct pl_value v = {.oid = pl_type_of(t), .i = d->i};

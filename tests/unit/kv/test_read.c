@@ -131,6 +131,30 @@ static void ranges_page_both_ways(void **state)
     EXPECT("", read_all(s, r, "name", 1));
 }
 
+/* The position behind an own entry, and behind one that was deleted here. */
+static void pages_go_on_behind_own_writes(void **state)
+{
+    struct shard *s = *state;
+    struct session t;
+    struct arena a;
+    session_begin(&t, s);
+    EXPECT("00000", session_run(&t, "insert meta pid=17 name=0 id=40 | 17 aa 41 | 17 zz 42"));
+    EXPECT("00000", session_run(&t, "delete meta 17 b"));
+    for (unsigned rows = 1; rows < 7; rows++) {
+        struct kv_read r = directory(s, 17);
+        arena_init(&a, 4096);
+        r.table = KV_META;
+        r.ns = s->ns;
+        EXPECT("0 | _attr_ | a | aa | sub | zz", read_through(s, t.txn, &a, &r, "name", rows));
+        r.backwards = true;
+        EXPECT("zz | sub | aa | a | _attr_ | 0", read_through(s, t.txn, &a, &r, "name", rows));
+        r.kind = KV_READ_COUNT;
+        EXPECT("6 0 0", read_through(s, t.txn, &a, &r, NULL, rows));
+        arena_fini(&a);
+    }
+    session_rollback(&t);
+}
+
 static void filters_and_counts(void **state)
 {
     struct shard *s = *state;
@@ -316,9 +340,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        T(points_come_in_their_order), T(ranges_page_both_ways),     T(filters_and_counts),
-        T(callback_ends_a_page),       T(resolve_walks_a_path),      T(list_attr_adds_attributes),
-        T(usage_counts_what_is_below), T(expired_rows_are_left_out), T(cold_pages_go_on),
+        T(points_come_in_their_order),    T(ranges_page_both_ways),
+        T(pages_go_on_behind_own_writes), T(filters_and_counts),
+        T(callback_ends_a_page),          T(resolve_walks_a_path),
+        T(list_attr_adds_attributes),     T(usage_counts_what_is_below),
+        T(expired_rows_are_left_out),     T(cold_pages_go_on),
     };
     rcu_thread_register();
     rcu_online();
