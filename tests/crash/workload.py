@@ -255,7 +255,9 @@ class Worker:
             if self.pending is not None:
                 self.maybe += 1
         except PgError as e:
-            self.problem = "worker %d: unexpected error %s" % (self.n, e)
+            # A server that is stopping refuses a new session; nothing was sent then.
+            if e.state not in UNKNOWN:
+                self.problem = "worker %d: unexpected error %s" % (self.n, e)
 
     # -- after the restart ---------------------------------------------------------------------
     def observe(self, c):
