@@ -135,8 +135,10 @@ struct cl_node {
     struct hlc hlc;
     int64_t steady_us; /* the node's time at steady_mono_us, see cl__node_now_us */
     uint64_t steady_mono_us;
-    uint64_t sequence; /* of the next command's origin */
-    uint64_t turn_us;  /* loop time of the turn whose hook has run */
+    uint64_t sequence;   /* of the next command's origin */
+    uint64_t turn_us;    /* loop time of the turn whose hook has run */
+    bool stirred;        /* the turn's hook has something to look at */
+    size_t memory_bytes; /* of memtables, as of the last hook */
     struct loop_turn *turn;
     struct loop_timer *timer; /* maintenance */
     struct cl_stream stream;
@@ -187,7 +189,12 @@ void cl__reserve_poll(struct cl_node *n);
 void cl__node_fail(struct cl_node *n, status st);
 /* Moves the phase on where its condition has come true. */
 void cl__node_progress(struct cl_node *n);
-/* Something waits for the turn's hook; makes sure that it runs soon. */
+/* Something of the shards changed: this turn's hook, or if it has run the next one's, looks at it. */
+static inline void cl__node_stir(struct cl_node *n)
+{
+    n->stirred = true;
+}
+/* The same, and the next turn comes at once if the hook has run. */
 void cl__node_kick(struct cl_node *n);
 /* Time for stamps: the wall clock, but going on at the monotonic clock's pace where the wall clock
  * fell back, so that log time always moves and no flush waits for an hour to pass again. */

@@ -45,12 +45,15 @@ static void on_turn(void *arg)
     struct cl_node *n = arg;
     struct loop *loop = n->reactors[0].loop;
     n->turn_us = loop_now_us(loop);
+    if (!n->stirred) /* a turn of reads */
+        return;
+    n->stirred = false;
     cl_sink_poll(n->sink);
+    size_t memory = n->memory_bytes = cl__memtable_bytes(n);
     for (unsigned i = 0; i < CL_SHARDS; i++)
         cl_shard_propose_waiting(n->shards[i]);
     cl__stream_submit(n);
     bool more = false;
-    size_t memory = cl__memtable_bytes(n);
     if (memory > n->options.memtables_budget / 2)
         cl__flush_pressure(n);
     for (unsigned i = 0; i < CL_SHARDS; i++) {
@@ -64,13 +67,16 @@ static void on_turn(void *arg)
                 memory <= n->options.memtables_budget;
     }
     cl__node_progress(n);
-    if (more)
+    if (more) {
+        cl__node_stir(n);
         loop_again(loop);
+    }
 }
 
 void cl__node_kick(struct cl_node *n)
 {
     struct loop *loop = n->reactors[0].loop;
+    cl__node_stir(n);
     if (loop_now_us(loop) == n->turn_us)
         loop_again(loop);
 }
@@ -102,6 +108,7 @@ static void give_up(struct cl_node *n)
 static void on_timer(void *arg)
 {
     struct cl_node *n = arg;
+    cl__node_stir(n); /* what time alone changes is looked at here, and every hundred ms if busy */
     if (n->phase == CL_NODE_STOPPING)
         give_up(n);
     for (unsigned i = 0; i < CL_SHARDS; i++) {
@@ -298,6 +305,7 @@ static void bootstrap(struct cl_node *n)
 static void become_ready(struct cl_node *n)
 {
     n->phase = CL_NODE_SERVING;
+    cl__node_kick(n); /* the sink may begin */
     LOG_INFO("node.ready", LOG_U64("node", n->identity.node_id),
              LOG_U64("after_us", env_mono_us(n->env) - n->started_us));
     n->on_ready(n->event_arg);
@@ -356,6 +364,7 @@ void cl__node_fail(struct cl_node *n, status st)
     if (n->failed != ST_OK)
         return;
     n->failed = st;
+    cl__node_kick(n);
     LOG_ERROR("node.failed", LOG_STR("why", status_text(st)));
     for (unsigned i = 0; i < CL_SHARDS; i++)
         cl_shard_abandon(n->shards[i], ST_IO);
@@ -369,6 +378,7 @@ void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg)
     ASSERT(n->phase == CL_NODE_RECOVERING || n->phase == CL_NODE_SERVING);
     LOG_INFO("node.stopping");
     n->phase = CL_NODE_STOPPING;
+    cl__node_stir(n);
     n->on_stopped = done;
     n->stop_arg = arg;
     n->stop_deadline_us = env_mono_us(n->env) + STOP_PATIENCE_US;
@@ -428,6 +438,7 @@ void cl__job_done(struct cl_node *n)
 {
     ASSERT(n->jobs > 0);
     n->jobs--;
+    cl__node_stir(n);
 }
 
 int64_t cl__node_now_us(struct cl_node *n)

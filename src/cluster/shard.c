@@ -119,7 +119,7 @@ status cl_shard_admit(struct cl_shard *s, struct err *err)
         err_hint(err, "Free space; writing goes on by itself then.");
         return ST_DISK_FULL;
     }
-    if (cl__memtable_bytes(n) + s->waiting_bytes > 2 * n->options.memtables_budget) {
+    if (n->memory_bytes + s->waiting_bytes > 2 * n->options.memtables_budget) {
         n->counters.memory_refused++;
         err_set(err, ST_NO_MEMORY, "too much is written and not yet flushed");
         err_hint(err, "Write more slowly or raise memory.budget.");
@@ -237,7 +237,7 @@ void cl_shard_propose_waiting(struct cl_shard *s)
     size_t size = 0;
     list_init(&step);
     size_t count = gather(s, &s->urgent, &step, &size);
-    if (cl__memtable_bytes(n) <= n->options.memtables_budget || n->phase == CL_NODE_STOPPING)
+    if (n->memory_bytes <= n->options.memtables_budget || n->phase == CL_NODE_STOPPING)
         count += gather(s, &s->waiting, &step, &size);
     else
         n->counters.memory_waits++;

@@ -59,6 +59,7 @@ void cl_shard_fence(struct cl_shard *s, status st)
         return;
     uint64_t index = s->applied + 1;
     s->fenced = st;
+    cl__node_stir(s->node);
     struct cl_proposal *p = take_waiter(s, index);
     if (p != NULL)
         p->done(p, st, NULL);
@@ -150,6 +151,7 @@ void cl_shard_apply(struct cl_shard *s)
 {
     uint64_t commit = raft_commit_index(s->raft), first = s->applied;
     uint64_t now_us = env_mono_us(s->node->env);
+    cl__node_stir(s->node);
     while (s->applied < commit && s->applied - first < ENTRIES_PER_TURN && may_apply(s)) {
         const struct raft_entry *e = raft_entry_get(s->raft, s->applied + 1);
         ASSERT(e != NULL);

@@ -68,7 +68,8 @@ struct cl_sink {
 static void on_timer(void *arg)
 {
     struct cl_sink *k = arg;
-    k->timer_on = false; /* the turn's hook looks again */
+    k->timer_on = false;
+    cl__node_stir(k->node); /* the turn's hook looks again */
 }
 
 struct cl_sink *cl_sink_new(struct cl_node *n)

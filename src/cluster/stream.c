@@ -72,6 +72,7 @@ static void on_stored(void *arg, uint64_t ticket)
     struct cl_stream *t = &n->stream;
     struct cl_ticket sum = {0};
     ASSERT(ticket <= t->submitted);
+    cl__node_stir(n); /* there is room for a batch */
     while (t->stored < ticket) {
         const struct cl_ticket *one = &t->ring[++t->stored % CL_INFLIGHT_MAX];
         ASSERT_INV("S2", one->ticket == t->stored);
