@@ -292,15 +292,14 @@ size_t fe_utf8_fault(bytes text)
 {
     size_t at = 0;
     while (at < text.size) {
-        uint64_t eight;
-        if (text.size - at >= 8) {
-            memcpy(&eight, text.data + at, 8);
-            /* Eight plain characters, none of them zero. */
-            uint64_t zero = (eight - 0x0101010101010101u) & ~eight;
-            if (((eight | zero) & 0x8080808080808080u) == 0) {
-                at += 8;
-                continue;
-            }
+        uint64_t eight = 0x2020202020202020u;
+        size_t size = text.size - at < 8 ? text.size - at : 8;
+        memcpy(&eight, text.data + at, size);
+        /* Eight plain characters, none of them zero. */
+        uint64_t zero = (eight - 0x0101010101010101u) & ~eight;
+        if (((eight | zero) & 0x8080808080808080u) == 0) {
+            at += size;
+            continue;
         }
         size_t n = utf8_character(text.data + at, text.size - at);
         if (n == 0)

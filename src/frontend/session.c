@@ -530,6 +530,10 @@ enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *
 
 status fe_name(struct fe_session *s, bytes wire, struct arena *a, const char **out)
 {
+    if (wire.size == 0) {
+        *out = "";
+        return ST_OK;
+    }
     ST_TRY(fe_utf8_check(wire, &fe_work(s)->err));
     size_t n = wire.size;
     if (n > LIMIT_IDENTIFIER_BYTES) {
@@ -697,6 +701,12 @@ struct fe_portal *fe_portal_new(struct fe_session *s, struct fe_statement *st)
     return p;
 }
 
+static void portal_clear(struct fe_portal *p)
+{
+    size_t from = offsetof(struct fe_portal, refs), to = offsetof(struct fe_portal, bound);
+    memset((char *)p + from, 0, to - from);
+}
+
 void fe_portal_unref(struct fe_session *s, struct fe_portal *p)
 {
     if (p == NULL)
@@ -715,8 +725,8 @@ void fe_portal_unref(struct fe_session *s, struct fe_portal *p)
         portal_destroy(p);
         return;
     }
-    *p = (struct fe_portal){
-        .arena = p->arena, .page = p->page, .store = p->store, .next = pool->portals};
+    portal_clear(p);
+    p->next = pool->portals;
     pool->portals = p;
     pool->portal_count++;
 }

@@ -51,23 +51,26 @@ struct fe_statement {
 
 /* A statement with its parameters, and how far it has run. */
 struct fe_portal {
+    /* memory, kept when the portal goes back to the pool */
+    struct arena arena, page;
+    struct obuf store; /* DataRows not delivered yet, of what cannot be run in pieces */
+    /* cleared then */
     unsigned refs;
     struct fe_portal *next;
     const char *name; /* in the arena; NULL = internal */
-    struct arena arena, page;
     struct fe_statement *statement;
     struct fe_portal *parent; /* a cursor's DECLARE: its parameters lie there */
     const struct pl_value *params;
     unsigned param_count;
     const int16_t *formats; /* none, one for all, or one a column */
     unsigned format_count;
-    struct pl_bound bound;
     struct kv_read_pos pos;
-    struct obuf store; /* DataRows not delivered yet, of what cannot be run in pieces */
     size_t store_at;
     char tag[32];   /* of what was stored */
     unsigned level; /* savepoints open when it was made */
     bool bound_ready, started, done, stored, cursor, hold, dropped;
+    /* left as it is: it means nothing until bound_ready */
+    struct pl_bound bound;
 };
 
 struct fe_savepoint {
