@@ -62,7 +62,7 @@ static struct in_memory memory_read(const struct kv__list *list, bytes key, hlc_
     struct kv_delta unfolded = nothing_pending;
 
     for (unsigned i = 0; i < list->count; i++) {
-        const struct kv_mem_entry *e = kv_memtable_find(list->gen[i]->mem, key);
+        const struct kv_mem_entry *e = kv_memtable_find_often(list->gen[i]->mem, key);
         const struct kv_version *newest;
         struct kv_delta d;
 

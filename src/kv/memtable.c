@@ -21,6 +21,11 @@
  * goes on undisturbed. When the new key is above all of a full node, the left copy stays full and
  * the right one holds the new key alone: ascending keys fill nodes completely.
  *
+ * Entries written last, and directories' attributes, are found without a descent: `recent` has a
+ * place for each by a hash of its key. A command often comes back to a key (a directory's counters, a
+ * row read before it is put). What is there is checked against the whole key, so a place may hold
+ * anything or nothing, and any thread may put something there.
+ *
  * Invariants
  *   M1  A slot that the permutation names never changes, but for a child pointer.
  *   M2  A reader that loads a child pointer and finds the permutation unchanged afterwards has a
@@ -28,6 +33,7 @@
  *   M3  Separators and fences are keys of entries, which live as long as the memtable.
  *   M4  Versions of an entry descend strictly in `ts` along `older`.
  *   M5  A version and the delta on top of it change inside one seqlock section.
+ *   M6  What `recent` names is in the tree.
  *
  * Threads: the writer is the shard's reactor. A reader needs the memtable to stay, by an RCU
  * section or by a reference; it needs nothing for single nodes or entries.
@@ -42,6 +48,7 @@
 #include <stdlib.h>
 
 #define SLOTS 15u
+#define RECENT 512u
 #define DEPTH_MAX 24u
 #define SLAB_MIN (16u * 1024u)
 #define SLAB_MAX (1024u * 1024u)
@@ -80,9 +87,15 @@ struct slab {
     uint8_t data[];
 };
 
+struct recent {
+    _Atomic uint32_t tag;
+    _Atomic(struct kv_mem_entry *) entry;
+};
+
 struct kv_memtable {
     _Atomic uint32_t refs;
     _Atomic(struct node *) root;
+    struct recent recent[RECENT];
     /* writer */
     struct slab *slabs;
     uint8_t *free_from, *free_to;
@@ -164,11 +177,20 @@ static void perm_publish(struct node *n, uint64_t perm)
     atomic_store_explicit(&n->perm, perm, memory_order_release); /* pairs with perm_load */
 }
 
+/* The lines of a node come from memory together instead of one after the other. */
+static void node_prefetch(const struct node *n)
+{
+    for (size_t at = 0; at < sizeof *n; at += 64)
+        __builtin_prefetch((const char *)n + at);
+}
+
 static struct node *child_load(const struct node *n, unsigned slot)
 {
     const struct inner *in = (const struct inner *)n;
+    struct node *child = atomic_load_explicit(&in->child[slot], memory_order_acquire);
 
-    return atomic_load_explicit(&in->child[slot], memory_order_acquire);
+    node_prefetch(child);
+    return child;
 }
 
 /* -- keys in nodes ---------------------------------------------------------------------------- */
@@ -250,6 +272,49 @@ static unsigned node_rank_below(const struct node *n, uint64_t perm, unsigned fi
     return node_rank(n, perm, first, key, false, &found);
 }
 
+/* -- entries written last --------------------------------------------------------------------- */
+
+struct place_of_key {
+    unsigned at;
+    uint32_t tag; /* 0: the key has no place */
+};
+
+static struct place_of_key recent_place(bytes key)
+{
+    uint64_t a, b;
+
+    if (key.size < 16)
+        return (struct place_of_key){.tag = 0};
+    memcpy(&a, key.data + key.size - 16, 8);
+    memcpy(&b, key.data + key.size - 8, 8);
+    a = (a ^ (b << 29 | b >> 35)) * 0x9e3779b97f4a7c15ull;
+    return (struct place_of_key){.at = (unsigned)(a >> 32) % RECENT,
+                                 .tag = (uint32_t)(a >> 41) | 1};
+}
+
+static struct kv_mem_entry *recent_find(const struct kv_memtable *m, bytes key)
+{
+    struct place_of_key p = recent_place(key);
+    const struct recent *r = &m->recent[p.at];
+    struct kv_mem_entry *e;
+
+    if (p.tag == 0 || atomic_load_explicit(&r->tag, memory_order_relaxed) != p.tag)
+        return NULL;
+    e = atomic_load_explicit(&r->entry, memory_order_acquire); /* pairs with recent_put */
+    return e != NULL && bytes_eq(entry_key(e), key) ? e : NULL;
+}
+
+static void recent_put(struct kv_memtable *m, struct kv_mem_entry *e)
+{
+    struct place_of_key p = recent_place(entry_key(e));
+    struct recent *r = &m->recent[p.at];
+
+    if (p.tag == 0)
+        return;
+    atomic_store_explicit(&r->tag, p.tag, memory_order_relaxed);
+    atomic_store_explicit(&r->entry, e, memory_order_release); /* pairs with recent_find */
+}
+
 /* -- descending, as readers do ---------------------------------------------------------------- */
 
 /* A leaf and the separators around it as the descent met them: NULL = no bound. */
@@ -305,11 +370,17 @@ void kv_mem_entry_prefetch(const struct kv_mem_entry *e)
 
 const struct kv_mem_entry *kv_memtable_find(const struct kv_memtable *m, bytes key)
 {
-    const struct node *leaf = descend(m, key, false).leaf;
-    uint64_t perm = perm_load(leaf);
+    const struct kv_mem_entry *recent = recent_find(m, key);
+    const struct node *leaf;
+    uint64_t perm;
     bool found;
-    unsigned at = node_rank(leaf, perm, 0, key, false, &found);
+    unsigned at;
 
+    if (recent != NULL)
+        return recent;
+    leaf = descend(m, key, false).leaf;
+    perm = perm_load(leaf);
+    at = node_rank(leaf, perm, 0, key, false, &found);
     return found ? leaf->entry[perm_slot(perm, at)] : NULL;
 }
 
@@ -360,6 +431,15 @@ static unsigned leaf_take(const struct place *p, uint64_t perm, unsigned at, byt
         out[got++] = e;
     }
     return got;
+}
+
+const struct kv_mem_entry *kv_memtable_find_often(struct kv_memtable *m, bytes key)
+{
+    const struct kv_mem_entry *e = kv_memtable_find(m, key);
+
+    if (e != NULL)
+        recent_put(m, (struct kv_mem_entry *)(uintptr_t)e);
+    return e;
 }
 
 static unsigned walk(const struct kv_memtable *m, bytes from, bool after, bytes upper,
@@ -686,28 +766,48 @@ static void entry_count_add(struct kv_memtable *m)
     atomic_store_explicit(&m->entry_count, n + 1, memory_order_relaxed);
 }
 
+/* The entry of KEY, or NULL with the PATH to where it belongs. */
+static struct kv_mem_entry *writer_find(const struct kv_memtable *m, bytes key, struct step *path,
+                                        unsigned *depth)
+{
+    struct kv_mem_entry *recent = recent_find(m, key);
+    const struct step *last;
+    bool found;
+
+    if (recent != NULL)
+        return recent;
+    *depth = path_of(m, key, path, &found);
+    last = &path[*depth - 1];
+    return found ? last->node->entry[perm_slot(
+                       atomic_load_explicit(&last->node->perm, memory_order_relaxed), last->at)]
+                 : NULL;
+}
+
+static void entry_add(struct kv_memtable *m, struct step *path, unsigned depth,
+                      struct kv_mem_entry *e)
+{
+    tree_insert(m, path, depth, e);
+    entry_count_add(m);
+    recent_put(m, e); /* M6 */
+}
+
 void kv_memtable_put(struct kv_memtable *m, bytes key, hlc_ts ts, bool deleted, bool fresh,
                      bytes row)
 {
     struct step path[DEPTH_MAX];
-    bool found;
-    unsigned depth = path_of(m, key, path, &found);
+    unsigned depth = 0;
+    struct kv_mem_entry *e = writer_find(m, key, path, &depth);
     struct kv_version *v = version_new(m, ts, deleted, fresh, row), *old;
-    struct kv_mem_entry *e;
     struct delta_cell *c;
 
-    if (!found) {
+    if (e == NULL) {
         e = entry_new(m, key);
         atomic_init(&e->born_here, fresh);
         atomic_init(&e->newest, v);
-        tree_insert(m, path, depth, e);
-        entry_count_add(m);
+        entry_add(m, path, depth, e);
         return;
     }
-    const struct step *last = &path[depth - 1];
-
-    e = last->node->entry[perm_slot(atomic_load_explicit(&last->node->perm, memory_order_relaxed),
-                                    last->at)];
+    recent_put(m, e);
     old = atomic_load_explicit(&e->newest, memory_order_relaxed);
     if (old == NULL)
         atomic_store_explicit(&e->born_here, fresh, memory_order_relaxed);
@@ -728,20 +828,16 @@ void kv_memtable_delta(struct kv_memtable *m, bytes key, int64_t children, int64
                        int64_t ctime, hlc_ts ts)
 {
     struct step path[DEPTH_MAX];
-    bool found;
-    unsigned depth = path_of(m, key, path, &found);
-    struct kv_mem_entry *e;
+    unsigned depth = 0;
+    struct kv_mem_entry *e = writer_find(m, key, path, &depth);
+    bool found = e != NULL;
     struct delta_cell *c;
     struct kv_delta d;
 
-    if (found) {
-        const struct step *last = &path[depth - 1];
-        uint64_t perm = atomic_load_explicit(&last->node->perm, memory_order_relaxed);
-
-        e = last->node->entry[perm_slot(perm, last->at)];
-    } else {
+    if (found)
+        recent_put(m, e);
+    else
         e = entry_new(m, key);
-    }
     c = delta_cell_of(m, e);
     d = delta_load(c);
     d.present = true;
@@ -752,10 +848,8 @@ void kv_memtable_delta(struct kv_memtable *m, bytes key, int64_t children, int64
     delta_turn(c, memory_order_relaxed);
     delta_store(c, &d);
     delta_turn(c, memory_order_release);
-    if (!found) {
-        tree_insert(m, path, depth, e);
-        entry_count_add(m);
-    }
+    if (!found)
+        entry_add(m, path, depth, e);
 }
 
 bytes kv_mem_entry_key(const struct kv_mem_entry *e)

@@ -55,6 +55,8 @@ const struct kv_mem_entry *kv_memtable_find(const struct kv_memtable *m, bytes k
 bytes kv_mem_entry_key(const struct kv_mem_entry *e);
 /* Newest version alone, for keys that never carry a delta. NULL if there is none. */
 const struct kv_version *kv_mem_entry_newest(const struct kv_mem_entry *e);
+/* The same for a key that is likely to be looked up again. */
+const struct kv_mem_entry *kv_memtable_find_often(struct kv_memtable *m, bytes key);
 /* E will be looked at soon. */
 void kv_mem_entry_prefetch(const struct kv_mem_entry *e);
 /* Was the oldest version of this generation marked fresh? */

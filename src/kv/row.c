@@ -185,7 +185,7 @@ void kv_row_clear(enum kv_table table, struct kv_row *out)
 {
     out->table = table;
     for (unsigned c = 0; c < LIMIT_COLUMNS; c++)
-        out->col[c] = KV_NULL;
+        out->col[c].null = true, out->col[c].deflt = false;
 }
 
 void kv_row_copy(struct arena *a, const struct kv_row *src, struct kv_row *dst)

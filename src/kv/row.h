@@ -47,7 +47,7 @@ NODISCARD status kv_row_decode(enum kv_table table, bytes value, struct kv_row *
  * columns of OUT stay as they are. */
 NODISCARD status kv_row_decode_some(enum kv_table table, bytes value, kv_column_set wanted,
                                     struct kv_row *out);
-/* OUT with all columns NULL. */
+/* All columns NULL. */
 void kv_row_clear(enum kv_table table, struct kv_row *out);
 /* Deep copy of what is borrowed. */
 void kv_row_copy(struct arena *a, const struct kv_row *src, struct kv_row *dst);

@@ -37,7 +37,10 @@
 
 struct kv_txn *kv_txn_new(struct arena *a, const struct kv_view *view)
 {
-    struct kv_txn *t = ARENA_NEW(a, struct kv_txn);
+    struct kv_txn *t = arena_alloc(a, sizeof *t);
+    memset(t, 0, offsetof(struct kv_txn, absent)); /* the keys behind need no clearing */
+    for (unsigned i = 0; i < KV_ABSENT_REMEMBERED; i++)
+        t->absent[i].size = 0;
     t->a = a;
     t->view = *view;
     t->horizon = KV_TXN_NONE;

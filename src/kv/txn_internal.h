@@ -69,12 +69,12 @@ struct kv_txn {
     uint32_t *sorted; /* slots in key order, for scans */
     uint32_t sorted_count;
 
+    unsigned absent_next;
+    bytes cold_key;
     struct {
         size_t size;
         uint8_t key[KV_ABSENT_KEY_BYTES];
-    } absent[KV_ABSENT_REMEMBERED];
-    unsigned absent_next;
-    bytes cold_key;
+    } absent[KV_ABSENT_REMEMBERED]; /* last: kv_txn_new */
 };
 
 /* Makes room for one more element. The old array stays in the arena. */

@@ -165,22 +165,26 @@ status kv__proposed_row(struct kv_run *r, unsigned index, struct kv_row *row)
 {
     const struct kv_op *op = r->op;
     const struct kv_table_def *def = r->def;
-    *row = (struct kv_row){.table = def->table};
-    for (unsigned c = 0; c < def->column_count; c++)
-        row->col[c].deflt = true;
+    uint64_t given = 0;
+    row->table = def->table;
     for (unsigned i = 0; i < op->column_count; i++) {
         unsigned c = op->columns[i];
         row->col[c] = op->values[index * op->column_count + i];
+        given |= row->col[c].deflt ? 0 : 1ull << c;
         if (def->columns[c].read_only && !row->col[c].deflt)
             return column_error(r, c, "428C9",
                                 "cannot insert a non-DEFAULT value into column \"%s\"",
                                 column_name(r, c));
     }
-    bool dir = def->table == KV_META && !row->col[META_TYPE].deflt && !row->col[META_TYPE].null &&
+    bool dir = def->table == KV_META && (given >> META_TYPE & 1) && !row->col[META_TYPE].null &&
                row->col[META_TYPE].i == KV_TYPE_DIR;
-    for (unsigned c = 0; c < def->column_count; c++)
-        if (row->col[c].deflt && !(def->table == KV_META && c == META_ID))
+    for (uint64_t rest = ((1ull << def->column_count) - 1) & ~given; rest != 0; rest &= rest - 1) {
+        unsigned c = (unsigned)__builtin_ctzll(rest);
+        if (def->table == KV_META && c == META_ID)
+            row->col[c] = (struct kv_datum){.deflt = true}; /* the caller draws it */
+        else
             row->col[c] = kv__default(r, c, dir);
+    }
     return ST_OK;
 }
 
