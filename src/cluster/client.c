@@ -16,6 +16,9 @@
 #include "cluster/client_internal.h"
 #include <stdlib.h>
 
+#define SCRATCH_BYTES 4096u
+#define ENCODING_KEPT_BYTES (64u * 1024u)
+
 struct cl_client *cl_client_new(struct cl_node *n, struct cl_reactor *r, uint32_t ns)
 {
     ASSERT(r->index == 0); /* calls from other reactors need a hop to the shard's owner */
@@ -24,8 +27,7 @@ struct cl_client *cl_client_new(struct cl_node *n, struct cl_reactor *r, uint32_
     c->node = n;
     c->reactor = r;
     c->ns = ns;
-    obuf_init(&c->encoding);
-    arena_init(&c->scratch, 4096);
+    arena_init(&c->scratch, SCRATCH_BYTES);
     list_init(&c->txn.node);
     n->clients++;
     return c;
@@ -38,8 +40,29 @@ void cl_client_free(struct cl_client *c)
     c->node->clients--;
     arena_fini(&c->txn.arena);
     arena_fini(&c->scratch);
-    obuf_fini(&c->encoding);
     free(c);
+}
+
+void cl__scratch_take(struct cl_client *c)
+{
+    struct cl_node *n = c->node;
+    ASSERT(c->scratch.used_bytes == 0);
+    if (c->scratch.held_bytes == 0 && n->scratch_count > 0)
+        c->scratch = n->scratch[--n->scratch_count];
+}
+
+void cl__scratch_give(struct cl_client *c)
+{
+    struct cl_node *n = c->node;
+    arena_reset(&c->scratch);
+    if (c->scratch.held_bytes == 0)
+        return;
+    if (n->scratch_count == CL_SCRATCH_SPARE) {
+        arena_fini(&c->scratch);
+        return;
+    }
+    n->scratch[n->scratch_count++] = c->scratch;
+    arena_init(&c->scratch, SCRATCH_BYTES);
 }
 
 void cl__client_finish(struct cl_client *c, status st)
@@ -47,6 +70,7 @@ void cl__client_finish(struct cl_client *c, status st)
     struct cl_call *call = c->call;
     ASSERT(call != NULL);
     c->call = NULL;
+    cl__scratch_give(c);
     if (st != ST_OK && st != ST_END)
         err_default(&call->err, st);
     call->done(call, st);
@@ -84,7 +108,7 @@ static uint64_t since(uint64_t from, uint64_t to)
 static void note_stats(struct cl_client *c, const struct cl_proposal *p)
 {
     struct cl_call_stats *stats = &c->call->stats;
-    stats->log_bytes = c->encoding.size;
+    stats->log_bytes = c->command_bytes;
     if (!c->call->timed)
         return;
     uint64_t now_us = env_mono_us(c->node->env);
@@ -113,12 +137,14 @@ static void proposal_done(struct cl_proposal *p, status st, const struct kv_appl
 
 status cl__client_propose(struct cl_client *c, struct cl_call *call, struct cl_shard *s)
 {
-    if (c->encoding.size > LIMIT_COMMAND_BYTES)
+    struct obuf *encoding = &c->node->encoding;
+    if (encoding->size > LIMIT_COMMAND_BYTES)
         return err_set(&call->err, ST_LIMIT,
-                       "the statement writes %zu bytes, at most %u are allowed", c->encoding.size,
+                       "the statement writes %zu bytes, at most %u are allowed", encoding->size,
                        LIMIT_COMMAND_BYTES);
     c->call = call;
-    c->proposal.command = buf_copy(bytes_make(c->encoding.data, c->encoding.size));
+    c->command_bytes = encoding->size;
+    c->proposal.command = buf_copy(bytes_make(encoding->data, encoding->size));
     c->proposal.system = false;
     c->proposal.done = proposal_done;
     cl_shard_propose(s, &c->proposal);
@@ -152,12 +178,17 @@ status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *con
     ASSERT(count > 0);
     ST_TRY(shard_of_ops(c, call, ops, count, &s));
     ST_TRY(cl_shard_admit(s, &call->err));
-    arena_reset(&c->scratch);
-    if (c->txn.active)
-        return cl__transaction_ops(c, call, ops, count, s);
-    obuf_reset(&c->encoding);
-    obuf_shrink(&c->encoding, 64 * 1024);
-    kv_command_ops(&c->encoding, ops, count, cl__node_origin(c->node));
+    if (c->txn.active) {
+        cl__scratch_take(c);
+        status st = cl__transaction_ops(c, call, ops, count, s);
+        if (st != ST_PENDING)
+            cl__scratch_give(c);
+        return st;
+    }
+    struct obuf *encoding = &c->node->encoding;
+    obuf_reset(encoding);
+    obuf_shrink(encoding, ENCODING_KEPT_BYTES);
+    kv_command_ops(encoding, ops, count, cl__node_origin(c->node));
     return cl__client_propose(c, call, s);
 }
 

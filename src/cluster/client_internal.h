@@ -51,8 +51,8 @@ struct cl_client {
     uint32_t ns;
     _Atomic bool cancel;  /* set on the loop, read by a pool thread too */
     struct cl_call *call; /* pending, NULL if none */
-    struct obuf encoding;
     struct arena scratch; /* of one call: what came from the store, rows on their way */
+    size_t command_bytes; /* of the command proposed last */
     struct cl_proposal proposal;
     struct pool_job job;
     struct cl_ops_run ops;
@@ -62,7 +62,11 @@ struct cl_client {
 
 /* Ends the pending call. */
 void cl__client_finish(struct cl_client *c, status st);
-/* Proposes c->encoding to S for CALL. ST_PENDING or an error in call->err. */
+/* Memory for c->scratch from the node's, and back when the call has given out its results: an idle
+ * client has none. */
+void cl__scratch_take(struct cl_client *c);
+void cl__scratch_give(struct cl_client *c);
+/* Proposes what is in the node's `encoding` to S for CALL. ST_PENDING or an error in call->err. */
 NODISCARD status cl__client_propose(struct cl_client *c, struct cl_call *call, struct cl_shard *s);
 /* Starts c->job on the pool; ST_PENDING, or ST_NO_MEMORY in call->err when the queue is full. */
 NODISCARD status cl__client_to_pool(struct cl_client *c, struct cl_call *call,

@@ -19,6 +19,7 @@
 
 #define CL_INFLIGHT_MAX 8u
 #define CL_DATABASES 2u
+#define CL_SCRATCH_SPARE 64u
 
 /* One shard per table until shards are cut; object's also holds lifecycle. The id of a shard is its
  * position + 1; ids are in the log and in the store. */
@@ -153,6 +154,9 @@ struct cl_node {
     struct list open_transactions; /* of cl_transaction */
     uint64_t txn_bytes;            /* held by them */
     unsigned clients, transactions;
+    struct obuf encoding;                   /* a command on its way into its proposal */
+    struct arena scratch[CL_SCRATCH_SPARE]; /* empty, for calls */
+    unsigned scratch_count;
     struct cl_counters counters;
     struct histogram stages[CL_STAGES];
     void (*on_ready)(void *arg);

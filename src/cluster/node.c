@@ -418,6 +418,9 @@ void cl_node_close(struct cl_node *n)
     loop_turn_free(n->turn);
     for (unsigned i = 0; i < n->options.reactors; i++)
         loop_free(n->reactors[i].loop);
+    obuf_fini(&n->encoding);
+    while (n->scratch_count > 0)
+        arena_fini(&n->scratch[--n->scratch_count]);
     free(n->reactors);
     free(n->threads);
     free(n->dir);

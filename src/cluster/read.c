@@ -115,15 +115,14 @@ static status check_readable(struct cl_client *c, struct cl_shard *s, struct err
                    s->name, status_text(s->fenced));
 }
 
-status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
-               struct kv_read_pos *pos)
+static status read_page(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
+                        struct kv_read_pos *pos)
 {
     struct cl_shard *s = cl_shard_of(c->node, read->table);
     struct kv_txn *t;
     ASSERT(c->call == NULL);
     ASSERT(call->max_rows > 0);
     ST_TRY(check_readable(c, s, &call->err));
-    arena_reset(&c->scratch);
     ST_TRY(open_view(c, call, s, &t));
     c->read = (struct cl_read_run){.txn = t,
                                    .read = read,
@@ -143,4 +142,14 @@ status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *
     cl__txn_tier(c, t, true);
     st = cl__client_to_pool(c, call, page_on_pool, page_back);
     return st == ST_PENDING ? st : finish_page(c, call, st);
+}
+
+status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
+               struct kv_read_pos *pos)
+{
+    cl__scratch_take(c);
+    status st = read_page(c, call, read, pos);
+    if (st != ST_PENDING)
+        cl__scratch_give(c);
+    return st;
 }

@@ -273,8 +273,8 @@ status cl_commit(struct cl_client *c, struct cl_call *call)
     if (st == ST_OK && s != NULL)
         st = cl_shard_admit(s, &call->err);
     if (st == ST_OK && s != NULL) {
-        obuf_reset(&c->encoding);
-        kv_command_txn(&c->encoding, c->txn.txn[s->position], c->txn.snapshot[s->position],
+        obuf_reset(&c->node->encoding);
+        kv_command_txn(&c->node->encoding, c->txn.txn[s->position], c->txn.snapshot[s->position],
                        cl__node_origin(c->node));
         c->node->counters.commits++;
     }

@@ -51,9 +51,17 @@ static const struct {
     [FE_CONN_CLOSED] = {"closed", 0},
 };
 
+/* States that a connection may not stay in for long: the sweep looks for those that do. */
+static bool passes(enum fe_conn_state s)
+{
+    return s == FE_CONN_STARTUP || s == FE_CONN_DRAINING;
+}
+
 static void move(struct fe_conn *c, enum fe_conn_state next)
 {
     ASSERT_INV("C1", rules[c->state].next & TO(next));
+    c->worker->passing += passes(next);
+    c->worker->passing -= passes(c->state);
     c->state = next;
 }
 
@@ -107,6 +115,7 @@ void fe_conn_new(struct fe_worker *w, int fd, bool refuse)
         c->next->link = &c->next;
     w->conns = c;
     w->conn_count++;
+    w->passing += passes(c->state);
     c->io = loop_io_new(w->loop, fd, on_event, c);
     loop_io_set(c->io, LOOP_READ);
 }

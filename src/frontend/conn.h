@@ -41,12 +41,12 @@ struct fe_worker {
     struct loop *loop;
     struct planner *planner;
     struct loop_turn *turn;
-    struct loop_timer *sweep; /* ends start-ups that take too long; the limit of a stop */
-    unsigned index, count;    /* of workers */
-    uint64_t random;          /* state of the generator of statement seeds */
-    uint32_t serial;          /* of process numbers */
-    uint64_t clock_us;        /* when the last run ended */
-    unsigned conn_count;
+    struct loop_timer *sweep;     /* ends start-ups that take too long; the limit of a stop */
+    unsigned index, count;        /* of workers */
+    uint64_t random;              /* state of the generator of statement seeds */
+    uint32_t serial;              /* of process numbers */
+    uint64_t clock_us;            /* when the last run ended */
+    unsigned conn_count, passing; /* passing: in start-up or draining */
     struct fe_conn *conns;
     struct fe_conn *dirty;    /* have output to send at the end of this turn */
     struct fe_conn *runnable; /* go on at the end of this turn */

@@ -111,7 +111,9 @@ static void on_sweep(void *arg)
     struct fe_worker *w = arg;
     uint64_t now = loop_now_us(w->loop);
     bool over = w->stopping && ++w->stop_ticks >= FE_STOP_TICKS;
-    for (struct fe_conn *c = w->conns, *next; c != NULL; c = next) {
+    /* Thousands of idle connections are not looked at. */
+    struct fe_conn *first = w->passing > 0 || over ? w->conns : NULL;
+    for (struct fe_conn *c = first, *next; c != NULL; c = next) {
         next = c->next;
         uint64_t age_s = (now - c->since_us) / 1000000u;
         bool slow = (c->state == FE_CONN_STARTUP && age_s >= FE_STARTUP_SECONDS) ||
@@ -119,6 +121,7 @@ static void on_sweep(void *arg)
         if (slow || over)
             fe_conn_close(c);
     }
+    fe_pool_trim(w->pool);
     loop_timer_start(w->sweep, w->stopping ? STOP_TICK_US : SWEEP_US);
 }
 

@@ -22,14 +22,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define POOL_MAX 64u
+#define POOL_MAX 2048u
 
-/* Free objects of a worker, newest first: their memory is warm. */
+/* Free objects of a worker, newest first: their memory is warm. As many stay as were in use at once
+ * lately: what nobody took for a while is freed (fe_pool_trim). */
+struct pool_size {
+    unsigned count, low; /* now; the least since the last trim */
+};
 struct fe_pool {
     struct fe_work *works;
     struct fe_statement *statements;
     struct fe_portal *portals;
-    unsigned work_count, statement_count, portal_count;
+    struct pool_size work, statement, portal;
 };
 
 static void arm_idle_timer(struct fe_session *s);
@@ -84,6 +88,41 @@ void fe_pool_free(struct fe_pool *p)
     free(p);
 }
 
+static void pool_taken(struct pool_size *p)
+{
+    p->count--;
+    if (p->count < p->low)
+        p->low = p->count;
+}
+
+/* How many of P to free now: half of those that were there all the time. */
+static unsigned pool_surplus(struct pool_size *p)
+{
+    unsigned n = (p->low + 1) / 2;
+    p->count -= n;
+    p->low = p->count;
+    return n;
+}
+
+void fe_pool_trim(struct fe_pool *p)
+{
+    for (unsigned n = pool_surplus(&p->work); n > 0; n--) {
+        struct fe_work *w = p->works;
+        p->works = w->next_free;
+        work_destroy(w);
+    }
+    for (unsigned n = pool_surplus(&p->statement); n > 0; n--) {
+        struct fe_statement *st = p->statements;
+        p->statements = st->next;
+        statement_destroy(st);
+    }
+    for (unsigned n = pool_surplus(&p->portal); n > 0; n--) {
+        struct fe_portal *q = p->portals;
+        p->portals = q->next;
+        portal_destroy(q);
+    }
+}
+
 struct fe_work *fe_work(struct fe_session *s)
 {
     if (s->work != NULL)
@@ -92,7 +131,7 @@ struct fe_work *fe_work(struct fe_session *s)
     struct fe_work *w = pool->works;
     if (w != NULL) {
         pool->works = w->next_free;
-        pool->work_count--;
+        pool_taken(&pool->work);
     } else {
         w = calloc(1, sizeof *w);
         ASSERT(w != NULL);
@@ -129,13 +168,13 @@ static void work_release(struct fe_session *s)
     err_clear(&w->err);
     w->now = 0;
     struct fe_pool *pool = s->worker->pool;
-    if (pool->work_count >= POOL_MAX) {
+    if (pool->work.count == POOL_MAX) {
         work_destroy(w);
         return;
     }
     w->next_free = pool->works;
     pool->works = w;
-    pool->work_count++;
+    pool->work.count++;
 }
 
 struct obuf *fe_out(struct fe_session *s)
@@ -559,7 +598,7 @@ struct fe_statement *fe_statement_new(struct fe_session *s)
     struct fe_statement *st = pool->statements;
     if (st != NULL) {
         pool->statements = st->next;
-        pool->statement_count--;
+        pool_taken(&pool->statement);
     } else {
         st = calloc(1, sizeof *st);
         ASSERT(st != NULL);
@@ -582,14 +621,14 @@ void fe_statement_unref(struct fe_session *s, struct fe_statement *st)
     pl_plan_unref(st->stmt.plan);
     st->stmt.plan = NULL;
     struct fe_pool *pool = s->worker->pool;
-    if (pool->statement_count >= POOL_MAX) {
+    if (pool->statement.count == POOL_MAX) {
         statement_destroy(st);
         return;
     }
     arena_reset(&st->arena);
     st->next = pool->statements;
     pool->statements = st;
-    pool->statement_count++;
+    pool->statement.count++;
 }
 
 static struct fe_statement **statement_slot(struct fe_session *s, const char *name)
@@ -687,7 +726,7 @@ struct fe_portal *fe_portal_new(struct fe_session *s, struct fe_statement *st)
     struct fe_portal *p = pool->portals;
     if (p != NULL) {
         pool->portals = p->next;
-        pool->portal_count--;
+        pool_taken(&pool->portal);
     } else {
         p = calloc(1, sizeof *p);
         ASSERT(p != NULL);
@@ -721,14 +760,14 @@ void fe_portal_unref(struct fe_session *s, struct fe_portal *p)
     obuf_reset(&p->store);
     obuf_shrink(&p->store, 16u * 1024u);
     struct fe_pool *pool = s->worker->pool;
-    if (pool->portal_count >= POOL_MAX) {
+    if (pool->portal.count == POOL_MAX) {
         portal_destroy(p);
         return;
     }
     portal_clear(p);
     p->next = pool->portals;
     pool->portals = p;
-    pool->portal_count++;
+    pool->portal.count++;
 }
 
 static struct fe_portal **portal_slot(struct fe_session *s, const char *name)
