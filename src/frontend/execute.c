@@ -277,7 +277,8 @@ static NODISCARD status read_pages(struct fe_session *s)
         int64_t left = r->limit - r->rows;
         call->arena = &p->page;
         call->on_row = on_row;
-        call->max_rows = left < FE_PAGE_ROWS ? (unsigned)left : FE_PAGE_ROWS;
+        unsigned page = r->rows == 0 ? FE_PAGE_ROWS : FE_NEXT_PAGE_ROWS;
+        call->max_rows = left < page ? (unsigned)left : page;
         call->max_bytes = FE_PAGE_BYTES;
         status st = cl_read(s->client, call, &p->bound.read, &p->pos);
         if (st == ST_PENDING)

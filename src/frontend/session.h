@@ -16,7 +16,9 @@
 #include "frontend/settings_session.h"
 #include "planner/plan.h"
 
+/* Rows of a read's first page, and of further ones: a long read holds the others up by less. */
 #define FE_PAGE_ROWS 1000u
+#define FE_NEXT_PAGE_ROWS 256u
 #define FE_PAGE_BYTES (256u * 1024u)
 #define FE_STATEMENTS_MAX 20000u
 #define FE_PORTALS_MAX 4096u
@@ -137,6 +139,8 @@ bool fe_session_is_idle(const struct fe_session *s);
 
 struct fe_pool *fe_pool_new(void);
 void fe_pool_free(struct fe_pool *p);
+/* Once in a while: frees some of what nobody has needed since the last time. */
+void fe_pool_trim(struct fe_pool *p);
 
 /* -- inside the folder ------------------------------------------------------------------------- */
 

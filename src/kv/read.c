@@ -13,7 +13,7 @@
 #include "base/assert.h"
 #include "kv/read_internal.h"
 
-#define EXAMINED_MAX 2048u /* entries of one page */
+#define PASSED_MAX 512u /* entries of one page that give no row */
 
 bool kv__page_row(struct kv_page *p, const struct kv_row *row, size_t bytes_estimate)
 {
@@ -159,7 +159,7 @@ static status scan_entries(struct kv_page *p, struct kv_txn_scan *scan)
     struct kv_cell cell;
     bytes key;
     kv_row_clear(r->table, &row);
-    for (unsigned examined = 0; room && examined < EXAMINED_MAX; examined++) {
+    for (unsigned passed = 0; room && passed < PASSED_MAX;) {
         if (limit_reached(p))
             return kv__page_end(p);
         status st = kv_txn_scan_next(scan, &key, &cell);
@@ -167,12 +167,13 @@ static status scan_entries(struct kv_page *p, struct kv_txn_scan *scan)
             return r->kind == KV_READ_COUNT ? end_with_count(p) : kv__page_end(p);
         ST_TRY(st);
         ST_TRY(entry_row(p, key_only, key, &cell, &row));
-        if (row_is_wanted(r, &row)) {
-            if (r->kind == KV_READ_COUNT)
-                p->pos->counted++;
-            else
-                room = kv__page_row(p, &row, key.size + cell.row.size);
+        bool wanted = row_is_wanted(r, &row);
+        if (wanted && r->kind != KV_READ_COUNT) {
+            room = kv__page_row(p, &row, key.size + cell.row.size);
+            continue;
         }
+        p->pos->counted += wanted;
+        passed++;
     }
     return limit_reached(p) ? kv__page_end(p) : ST_OK;
 }
