@@ -193,7 +193,7 @@ void cl__reserve_poll(struct cl_node *n);
 void cl__node_fail(struct cl_node *n, status st);
 /* Moves the phase on where its condition has come true. */
 void cl__node_progress(struct cl_node *n);
-/* Something of the shards changed: this turn's hook, or if it has run the next one's, looks at it. */
+/* Something of the shards changed: the hook of this turn or of the next one looks at it. */
 static inline void cl__node_stir(struct cl_node *n)
 {
     n->stirred = true;

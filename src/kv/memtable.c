@@ -22,8 +22,8 @@
  * the right one holds the new key alone: ascending keys fill nodes completely.
  *
  * Entries written last, and directories' attributes, are found without a descent: `recent` has a
- * place for each by a hash of its key. A command often comes back to a key (a directory's counters, a
- * row read before it is put). What is there is checked against the whole key, so a place may hold
+ * place for each by a hash of its key. A command often comes back to a key (a directory's counters,
+ * a row read before it is put). What is there is checked against the whole key, so a place may hold
  * anything or nothing, and any thread may put something there.
  *
  * Invariants

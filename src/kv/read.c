@@ -3,7 +3,7 @@
  *
  * A page opens its scan, gives out rows and closes it; what remains is the key delivered last. So
  * a cold block costs nothing but the way back to that key: the caller runs the same page on a pool
- * thread. A page's work is bounded by rows, bytes and by entries examined, so that a filter that
+ * thread. A page's work is bounded by rows, bytes and by entries passed over, so that a filter that
  * keeps little, or a count, gives the loop back to others too.
  *
  * What a page reads is copied, where it must be, into an arena of the page.
