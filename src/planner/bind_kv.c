@@ -13,5 +13,4 @@ const struct pl__rules pl__rules_kv = {
     .remove = PATTERN_KV_REMOVE,
     .remove_many = PATTERN_KV_REMOVE,
     .remove_range = PATTERN_KV_REMOVE_RANGE,
-    .move = PATTERN_NONE,
 };

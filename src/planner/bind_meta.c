@@ -18,7 +18,6 @@ static const struct pl__rules rules_meta = {
     .count = PATTERN_META_COUNT,
     .scan = PATTERN_META_SCAN,
     .insert = PATTERN_META_CREATE,
-    .upsert = PATTERN_NONE,
     .update = PATTERN_META_SET,
     .remove = PATTERN_META_REMOVE,
     .remove_many = PATTERN_META_REMOVE_MANY,

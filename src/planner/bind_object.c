@@ -16,7 +16,6 @@ const struct pl__rules pl__rules_object = {
     .remove = PATTERN_OBJECT_REMOVE,
     .remove_many = PATTERN_OBJECT_REMOVE,
     .remove_range = PATTERN_OBJECT_REMOVE_RANGE,
-    .move = PATTERN_NONE,
 };
 
 const struct pl__rules pl__rules_quota = {
@@ -25,13 +24,6 @@ const struct pl__rules pl__rules_quota = {
     .list = PATTERN_QUOTA_LIST,
     .count = PATTERN_QUOTA_LIST,
     .scan = PATTERN_QUOTA_LIST,
-    .insert = PATTERN_NONE,
-    .upsert = PATTERN_NONE,
-    .update = PATTERN_NONE,
-    .remove = PATTERN_NONE,
-    .remove_many = PATTERN_NONE,
-    .remove_range = PATTERN_NONE,
-    .move = PATTERN_NONE,
 };
 
 const struct pl__rules pl__rules_index = {
@@ -40,27 +32,7 @@ const struct pl__rules pl__rules_index = {
     .list = PATTERN_INDEX_GET,
     .count = PATTERN_INDEX_GET,
     .scan = PATTERN_INDEX_SCAN,
-    .insert = PATTERN_NONE,
-    .upsert = PATTERN_NONE,
-    .update = PATTERN_NONE,
-    .remove = PATTERN_NONE,
-    .remove_many = PATTERN_NONE,
-    .remove_range = PATTERN_NONE,
-    .move = PATTERN_NONE,
 };
 
 /* lifecycle has no pattern yet. */
-const struct pl__rules pl__rules_none = {
-    .get = PATTERN_NONE,
-    .get_many = PATTERN_NONE,
-    .list = PATTERN_NONE,
-    .count = PATTERN_NONE,
-    .scan = PATTERN_NONE,
-    .insert = PATTERN_NONE,
-    .upsert = PATTERN_NONE,
-    .update = PATTERN_NONE,
-    .remove = PATTERN_NONE,
-    .remove_many = PATTERN_NONE,
-    .remove_range = PATTERN_NONE,
-    .move = PATTERN_NONE,
-};
+const struct pl__rules pl__rules_none = {.get = PATTERN_NONE};

@@ -41,9 +41,14 @@ struct pl__stats {
 
 static _Atomic(struct pl__stats *) all[MAX_PLANNERS];
 
+static bool is_pattern(enum pl_pattern_id id)
+{
+    return id > PATTERN_NONE && id < PATTERN_COUNT;
+}
+
 const struct pl_pattern *pl__pattern(enum pl_pattern_id id)
 {
-    return id < 0 || id >= PATTERN_COUNT ? NULL : &patterns[id];
+    return is_pattern(id) ? &patterns[id] : NULL;
 }
 
 const char *pl__pattern_example(enum pl_pattern_id id)
@@ -78,7 +83,7 @@ void pl__stats_free(struct pl__stats *s)
 
 void pl__stats_count(struct pl__stats *s, enum pl_pattern_id id, uint64_t us, status st)
 {
-    if (id < 0 || id >= PATTERN_COUNT)
+    if (!is_pattern(id))
         return;
     atomic_fetch_add_explicit(&s->pattern[id].calls, 1, memory_order_relaxed);
     if (st != ST_OK && st != ST_END)
@@ -97,7 +102,7 @@ void pl__stats_count(struct pl__stats *s, enum pl_pattern_id id, uint64_t us, st
 void pl_patterns_rows(void (*emit)(void *arg, const struct kv_datum *values), void *arg)
 {
     static uint64_t fingerprints[PATTERN_COUNT]; /* reactor 0 only */
-    for (unsigned id = 0; id < PATTERN_COUNT; id++) {
+    for (unsigned id = PATTERN_NONE + 1; id < PATTERN_COUNT; id++) {
         if (fingerprints[id] == 0)
             fingerprints[id] = pl__fingerprint(examples[id]);
         uint64_t calls = 0, errors = 0;

@@ -10,7 +10,7 @@
 #include "planner/plan.h"
 
 enum pl_pattern_id {
-    PATTERN_NONE = -1,
+    PATTERN_NONE, /* 0: rules name only what they have */
 #define PATTERN(id, name, handler, scope, text, example) id,
 #include "planner/patterns.def"
 #undef PATTERN
@@ -18,7 +18,7 @@ enum pl_pattern_id {
 };
 
 const struct pl_pattern *pl__pattern(enum pl_pattern_id id); /* NULL for PATTERN_NONE */
-const char *pl__pattern_example(enum pl_pattern_id id);
+const char *pl__pattern_example(enum pl_pattern_id id);      /* likewise */
 
 /* One planner's counters. One writer, its reactor; read by pl_patterns_rows. */
 struct pl__stats;

@@ -110,8 +110,7 @@ int pl__slot_of(const struct pl__compile *c, const struct ast_node *n, bool *neg
 NODISCARD status pl__compile_values(struct pl__compile *c, const struct ast_stmt *s);
 NODISCARD status pl__bind_values(struct pl__bind *b);
 
-/* -- statements on tables (canonical.c, bind_table.c, bind_*.c)
- * ------------------------------------ */
+/* -- statements on tables (canonical.c, compile_table.c, bind_*.c) ----------------------------- */
 
 enum pl__cond_kind {
     COND_COMPARE, /* column cmp value */
@@ -226,7 +225,6 @@ status pl__unsupported(struct pl__compile *c, const struct ast_stmt *s);
 
 /* bind_meta.c, bind_kv.c, bind_object.c: what is special to a table. */
 struct pl__rules {
-    const struct kv_table_def *def;
     enum pl_pattern_id get, get_many, list, count, scan, insert, upsert, update, remove,
         remove_many, remove_range, move; /* PATTERN_NONE: not there */
 };
@@ -251,8 +249,7 @@ status pl__no_pattern(struct pl__compile *c, int at, enum pl_pattern_id nearest,
 status pl__error(struct pl__compile *c, int at, status code, const char *sqlstate, const char *fmt,
                  ...) PRINTF_LIKE(5, 6);
 
-/* -- plans (plan.c, plan_cache.c)
- * ------------------------------------------------------------------ */
+/* -- plans (plan.c, plan_cache.c) -------------------------------------------------------------- */
 
 struct pl__plan {
     struct pl_plan pub; /* first: the frontend sees this */
