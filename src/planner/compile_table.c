@@ -119,6 +119,43 @@ static status unusual(struct pl__compile *c, enum pl_pattern_id nearest)
     return ST_OK;
 }
 
+/* What every statement on a table begins with. FROM is where DEF is named. */
+static status begin(struct pl__compile *c, const struct kv_table_def *def,
+                    const struct ast_relation *from, enum pl_pattern_id nearest,
+                    struct pl__table **out, struct pl__scope *scope)
+{
+    struct pl__table *t = ARENA_NEW(c->a, struct pl__table);
+    t->def = def;
+    t->repeat = -1;
+    *out = t;
+    ST_TRY(unusual(c, nearest));
+    return pl__scope_of(c, from, def, scope);
+}
+
+/* As begin, of a statement that writes: ID is its pattern, if DEF has it. */
+static status begin_write(struct pl__compile *c, const struct kv_table_def *def,
+                          enum pl_pattern_id id, struct pl__table **out, struct pl__scope *scope)
+{
+    const struct ast_relation *table = &c->stmt->table;
+    if (def->read_only || id == PATTERN_NONE) {
+        pl__error(c, table->at, ST_DENIED, NULL, "permission denied for table %s", def->name);
+        err_detail(c->err, "The server maintains this table.");
+        return ST_DENIED;
+    }
+    return begin(c, def, table, id, out, scope);
+}
+
+/* The plan of a statement on a table, once T says all. */
+static void settle(struct pl__compile *c, enum pl_kind kind, const char *tag, enum pl_pattern_id id,
+                   const struct pl__table *t, status (*bind)(struct pl__bind *b))
+{
+    c->plan->pub.kind = kind;
+    c->plan->pub.tag = tag;
+    c->plan->pattern_id = id;
+    c->plan->body = t;
+    c->plan->bind = bind;
+}
+
 /* Conditions on key columns behind a gap (name without pid) would read the whole table. */
 static status check_gap(struct pl__compile *c, const struct pl__table *t,
                         enum pl_pattern_id nearest)
@@ -155,14 +192,11 @@ status pl__compile_select(struct pl__compile *c, const struct kv_table_def *def)
 {
     const struct ast_stmt *s = c->stmt;
     const struct pl__rules *rules = pl__rules_of(def->table);
-    struct pl__table *t = ARENA_NEW(c->a, struct pl__table);
+    struct pl__table *t;
     struct pl__scope scope;
     enum pl_pattern_id nearest = nearest_read(rules);
 
-    t->def = def;
-    t->repeat = -1;
-    ST_TRY(unusual(c, nearest));
-    ST_TRY(pl__scope_of(c, &s->from[0], def, &scope));
+    ST_TRY(begin(c, def, &s->from[0], nearest, &t, &scope));
     t->count = is_count(s);
     if (t->count)
         count_column(c, &s->targets[0]);
@@ -194,22 +228,11 @@ status pl__compile_select(struct pl__compile *c, const struct kv_table_def *def)
     if (s->for_update && def->read_only)
         return pl__error(c, -1, ST_DENIED, NULL, "cannot lock rows in relation \"%s\"", def->name);
     t->for_update = s->for_update;
-    c->plan->pub.kind = PL_READ;
-    c->plan->pub.tag = "SELECT";
-    c->plan->pattern_id = id;
-    c->plan->body = t;
-    c->plan->bind = pl__bind_read;
+    settle(c, PL_READ, "SELECT", id, t, pl__bind_read);
     return ST_OK;
 }
 
 /* -- INSERT ------------------------------------------------------------------------- */
-
-static status not_writable(struct pl__compile *c, const struct kv_table_def *def, int at)
-{
-    pl__error(c, at, ST_DENIED, NULL, "permission denied for table %s", def->name);
-    err_detail(c->err, "The server maintains this table.");
-    return ST_DENIED;
-}
 
 static status insert_columns(struct pl__compile *c, struct pl__table *t)
 {
@@ -386,17 +409,13 @@ status pl__compile_insert(struct pl__compile *c, const struct kv_table_def *def)
 {
     const struct ast_stmt *s = c->stmt;
     const struct pl__rules *rules = pl__rules_of(def->table);
-    struct pl__table *t = ARENA_NEW(c->a, struct pl__table);
+    struct pl__table *t;
     struct pl__scope scope;
     enum pl_pattern_id id = rules->insert;
 
-    t->def = def;
-    if (def->read_only || id == PATTERN_NONE)
-        return not_writable(c, def, s->table.at);
-    ST_TRY(unusual(c, id));
+    ST_TRY(begin_write(c, def, id, &t, &scope));
     if (s->default_values || s->insert_select)
         return pl__no_pattern(c, s->table.at, id, "its rows are a VALUES list");
-    ST_TRY(pl__scope_of(c, &s->table, def, &scope));
     ST_TRY(insert_columns(c, t));
     ST_TRY(insert_rows(c, t, id));
     ST_TRY(conflict(c, t, rules, &scope, &id));
@@ -404,11 +423,7 @@ status pl__compile_insert(struct pl__compile *c, const struct kv_table_def *def)
     t->repeat = rows_repeat(c, t);
     if (t->repeat >= 0)
         c->repeat_free[t->repeat] = true;
-    c->plan->pub.kind = PL_WRITE;
-    c->plan->pub.tag = "INSERT 0";
-    c->plan->pattern_id = id;
-    c->plan->body = t;
-    c->plan->bind = pl__bind_insert;
+    settle(c, PL_WRITE, "INSERT 0", id, t, pl__bind_insert);
     return ST_OK;
 }
 
@@ -567,15 +582,10 @@ status pl__compile_update(struct pl__compile *c, const struct kv_table_def *def)
 {
     const struct ast_stmt *s = c->stmt;
     const struct pl__rules *rules = pl__rules_of(def->table);
-    struct pl__table *t = ARENA_NEW(c->a, struct pl__table);
+    struct pl__table *t;
     struct pl__scope scope;
 
-    t->def = def;
-    t->repeat = -1;
-    if (def->read_only || rules->update == PATTERN_NONE)
-        return not_writable(c, def, s->table.at);
-    ST_TRY(unusual(c, rules->update));
-    ST_TRY(pl__scope_of(c, &s->table, def, &scope));
+    ST_TRY(begin_write(c, def, rules->update, &t, &scope));
     ST_TRY(set_clauses(c, &scope, t, s->targets, s->target_count, false, rules->update));
     ST_TRY(pl__canonical_where(c, &scope, s->where, &t->where));
     ST_TRY(returning(c, t, &scope));
@@ -583,11 +593,7 @@ status pl__compile_update(struct pl__compile *c, const struct kv_table_def *def)
     if (!t->points || t->many)
         return pl__no_pattern(c, s->table.at, rules->update, "the whole key is given by =");
     ST_TRY(check_conds(c, t, rules->update));
-    c->plan->pub.kind = PL_WRITE;
-    c->plan->pub.tag = "UPDATE";
-    c->plan->pattern_id = rules->update;
-    c->plan->body = t;
-    c->plan->bind = pl__bind_update;
+    settle(c, PL_WRITE, "UPDATE", rules->update, t, pl__bind_update);
     for (unsigned i = 0; i < t->set_count; i++) {
         if (t->sets[i].column < def->key_count)
             return as_move(c, t, rules);
@@ -639,15 +645,10 @@ status pl__compile_delete(struct pl__compile *c, const struct kv_table_def *def)
 {
     const struct ast_stmt *s = c->stmt;
     const struct pl__rules *rules = pl__rules_of(def->table);
-    struct pl__table *t = ARENA_NEW(c->a, struct pl__table);
+    struct pl__table *t;
     struct pl__scope scope;
 
-    t->def = def;
-    t->repeat = -1;
-    if (def->read_only || rules->remove == PATTERN_NONE)
-        return not_writable(c, def, s->table.at);
-    ST_TRY(unusual(c, rules->remove));
-    ST_TRY(pl__scope_of(c, &s->table, def, &scope));
+    ST_TRY(begin_write(c, def, rules->remove, &t, &scope));
     ST_TRY(pl__canonical_where(c, &scope, s->where, &t->where));
     ST_TRY(returning(c, t, &scope));
     classify(t);
@@ -658,10 +659,6 @@ status pl__compile_delete(struct pl__compile *c, const struct kv_table_def *def)
         ST_TRY(check_conds(c, t, id));
     else
         ST_TRY(check_range(c, t, id));
-    c->plan->pub.kind = PL_WRITE;
-    c->plan->pub.tag = "DELETE";
-    c->plan->pattern_id = id;
-    c->plan->body = t;
-    c->plan->bind = pl__bind_delete;
+    settle(c, PL_WRITE, "DELETE", id, t, pl__bind_delete);
     return ST_OK;
 }
