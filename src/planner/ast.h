@@ -195,6 +195,13 @@ struct ast_stmt {
     unsigned param_max;
 };
 
+/* One of the four about rows, of tables or of catalogue relations. */
+static inline bool ast_is_query(const struct ast_stmt *s)
+{
+    return s->kind == STMT_SELECT || s->kind == STMT_INSERT || s->kind == STMT_UPDATE ||
+           s->kind == STMT_DELETE;
+}
+
 #define CURSOR_SCROLL 0x2u
 #define CURSOR_NO_SCROLL 0x4u
 #define CURSOR_BINARY 0x1u

@@ -360,8 +360,7 @@ static status explain(struct pl__compile *c, const struct ast_stmt *s)
     } while (pl_token_is(c->text, &t, "analyze") || pl_token_is(c->text, &t, "analyse") ||
              pl_token_is(c->text, &t, "verbose"));
     inner_text(c, u, from, c->text.size);
-    if (s->query->kind == STMT_SELECT || s->query->kind == STMT_INSERT ||
-        s->query->kind == STMT_UPDATE || s->query->kind == STMT_DELETE)
+    if (ast_is_query(s->query))
         return check_inner(c, s->query, u->text);
     if (s->query->kind == STMT_EXECUTE)
         return ST_OK;

@@ -160,29 +160,14 @@ status pl__compile_query(struct pl__compile *c, const struct ast_stmt *s, bytes 
     const struct kv_table_def *def;
     if (s->param_max > LIMIT_PARAMS)
         return pl__error(c, -1, ST_INVALID, "42P02", "there is no parameter $%u", s->param_max);
-    switch (s->kind) {
-    case STMT_SELECT: return compile_select(c, s, text);
-    case STMT_INSERT: ST_TRY(written_table(c, &def)); return pl__compile_insert(c, def);
-    case STMT_UPDATE: ST_TRY(written_table(c, &def)); return pl__compile_update(c, def);
-    case STMT_DELETE: ST_TRY(written_table(c, &def)); return pl__compile_delete(c, def);
-    case STMT_OTHER:
-    case STMT_TRANSACTION:
-    case STMT_SET:
-    case STMT_SHOW:
-    case STMT_DISCARD:
-    case STMT_PREPARE:
-    case STMT_EXECUTE:
-    case STMT_DEALLOCATE:
-    case STMT_DECLARE:
-    case STMT_FETCH:
-    case STMT_CLOSE:
-    case STMT_LISTEN:
-    case STMT_UNLISTEN:
-    case STMT_NOTIFY:
-    case STMT_EXPLAIN:
-    case STMT_COPY: break;
-    }
-    return pl__unsupported(c, s);
+    if (!ast_is_query(s))
+        return pl__unsupported(c, s);
+    if (s->kind == STMT_SELECT)
+        return compile_select(c, s, text);
+    ST_TRY(written_table(c, &def));
+    return s->kind == STMT_INSERT   ? pl__compile_insert(c, def)
+           : s->kind == STMT_UPDATE ? pl__compile_update(c, def)
+                                    : pl__compile_delete(c, def);
 }
 
 /* -- the end of a compile ---------------------------------------------------------------------- */
@@ -247,28 +232,8 @@ static status compile_one(struct pl__compile *c, const struct ast_stmt *stmts, u
         return pl__error(c, -1, ST_SYNTAX, NULL,
                          "cannot insert multiple commands into a prepared statement");
     c->stmt = &stmts[0];
-    switch (stmts[0].kind) {
-    case STMT_SELECT:
-    case STMT_INSERT:
-    case STMT_UPDATE:
-    case STMT_DELETE: ST_TRY(pl__compile_query(c, &stmts[0], c->text)); break;
-    case STMT_OTHER:
-    case STMT_TRANSACTION:
-    case STMT_SET:
-    case STMT_SHOW:
-    case STMT_DISCARD:
-    case STMT_PREPARE:
-    case STMT_EXECUTE:
-    case STMT_DEALLOCATE:
-    case STMT_DECLARE:
-    case STMT_FETCH:
-    case STMT_CLOSE:
-    case STMT_LISTEN:
-    case STMT_UNLISTEN:
-    case STMT_NOTIFY:
-    case STMT_EXPLAIN:
-    case STMT_COPY: ST_TRY(pl__compile_session(c, &stmts[0])); break;
-    }
+    ST_TRY(ast_is_query(c->stmt) ? pl__compile_query(c, c->stmt, c->text)
+                                 : pl__compile_session(c, c->stmt));
     return settle_params(c);
 }
 
