@@ -16,37 +16,20 @@
     UNUSED(env);                                                                                   \
     UNUSED(args);                                                                                  \
     UNUSED(count)
+/* A function that is one expression of its arguments and the session. */
+#define FN_IS(name, expression)                                                                    \
+    FN(name)                                                                                       \
+    {                                                                                              \
+        UNUSED_ARGS();                                                                             \
+        *out = (expression);                                                                       \
+        return true;                                                                               \
+    }
 
-FN(true)
-{
-    UNUSED_ARGS();
-    *out = cell_int(1);
-    return true;
-}
-FN(false)
-{
-    UNUSED_ARGS();
-    *out = cell_int(0);
-    return true;
-}
-FN(null)
-{
-    UNUSED_ARGS();
-    *out = cell_null();
-    return true;
-}
-FN(empty)
-{
-    UNUSED_ARGS();
-    *out = cell_bytes(BYTES_LIT(""));
-    return true;
-}
-FN(first)
-{
-    UNUSED_ARGS();
-    *out = args[0];
-    return true;
-}
+FN_IS(yes, cell_int(1))
+FN_IS(no, cell_int(0))
+FN_IS(null, cell_null())
+FN_IS(empty, cell_bytes(BYTES_LIT("")))
+FN_IS(first, args[0])
 
 /* ---- visibility ---- */
 
@@ -71,17 +54,18 @@ FN(type_is_visible)
     *out = rel_type_find(oid, NULL) || (r && r->table) ? cell_int(1) : cell_null();
     return true;
 }
-FN(function_is_visible)
+
+/* The function of schema metadb with this OID; NULL if there is none. */
+static const struct cl_function *metadb_function(uint32_t oid)
 {
-    UNUSED_ARGS();
     unsigned n;
     const struct cl_function *f = cl_functions(&n);
-    *out = cell_int(1);
     for (unsigned i = 0; i < n; i++)
-        if (rel_name_oid("metadb()", f[i].name) == (uint32_t)args[0].i)
-            *out = cell_int(0);
-    return true;
+        if (rel_name_oid("metadb()", f[i].name) == oid)
+            return &f[i];
+    return NULL;
 }
+FN_IS(function_is_visible, cell_int(metadb_function((uint32_t)args[0].i) == NULL))
 
 /* ---- names ---- */
 
@@ -120,12 +104,7 @@ FN(char_to_encoding)
             *out = cell_int(encodings[i].number);
     return true;
 }
-FN(getdatabaseencoding)
-{
-    UNUSED_ARGS();
-    *out = cell_str("UTF8");
-    return true;
-}
+FN_IS(getdatabaseencoding, cell_str("UTF8"))
 
 FN(format_type)
 {
@@ -165,16 +144,6 @@ FN(get_constraintdef)
         rel_pkey_of((uint32_t)args[0].i - REL_PKEY_CONSTRAINT + REL_PKEY_INDEX);
     *out = t ? rel_text(env, "PRIMARY KEY (%s)", rel__key_columns(env->arena, t)) : cell_null();
     return true;
-}
-
-static const struct cl_function *metadb_function(uint32_t oid)
-{
-    unsigned n;
-    const struct cl_function *f = cl_functions(&n);
-    for (unsigned i = 0; i < n; i++)
-        if (rel_name_oid("metadb()", f[i].name) == oid)
-            return &f[i];
-    return NULL;
 }
 
 static const char *column_list(struct rel_env *env, const struct cl_view_column *c, unsigned count)
@@ -302,31 +271,17 @@ static bool to_reg(struct rel_env *env, const struct cell *args, uint32_t type, 
     }
     return true;
 }
-FN(to_regclass)
-{
-    UNUSED(count);
-    return to_reg(env, args, OID_REGCLASS, out);
-}
-FN(to_regtype)
-{
-    UNUSED(count);
-    return to_reg(env, args, OID_REGTYPE, out);
-}
-FN(to_regnamespace)
-{
-    UNUSED(count);
-    return to_reg(env, args, OID_REGNAMESPACE, out);
-}
-FN(to_regrole)
-{
-    UNUSED(count);
-    return to_reg(env, args, OID_REGROLE, out);
-}
-FN(to_regproc)
-{
-    UNUSED(count);
-    return to_reg(env, args, OID_REGPROC, out);
-}
+#define FN_TO_REG(name, type)                                                                      \
+    FN(name)                                                                                       \
+    {                                                                                              \
+        UNUSED(count);                                                                             \
+        return to_reg(env, args, type, out);                                                       \
+    }
+FN_TO_REG(to_regclass, OID_REGCLASS)
+FN_TO_REG(to_regtype, OID_REGTYPE)
+FN_TO_REG(to_regnamespace, OID_REGNAMESPACE)
+FN_TO_REG(to_regrole, OID_REGROLE)
+FN_TO_REG(to_regproc, OID_REGPROC)
 
 /* ---- session ---- */
 
@@ -349,60 +304,14 @@ FN(version)
     *out = rel_text(env, "PostgreSQL %s on x86_64-linux, 64-bit", value ? value : "15.0");
     return true;
 }
-FN(current_user)
-{
-    UNUSED(args);
-    UNUSED(count);
-    *out = cell_str(env->ctx->user);
-    return true;
-}
-FN(current_database)
-{
-    UNUSED(args);
-    UNUSED(count);
-    *out = cell_str(env->ctx->database);
-    return true;
-}
-FN(current_schema)
-{
-    UNUSED_ARGS();
-    *out = cell_str("public");
-    return true;
-}
-FN(current_schemas)
-{
-    UNUSED(env);
-    UNUSED(count);
-    *out = cell_str(args[0].i ? "{pg_catalog,public}" : "{public}");
-    return true;
-}
-FN(now)
-{
-    UNUSED(args);
-    UNUSED(count);
-    *out = cell_int(env->ctx->now);
-    return true;
-}
-FN(clock_timestamp)
-{
-    UNUSED(args);
-    UNUSED(count);
-    *out = cell_int(env->ctx->clock_now);
-    return true;
-}
-FN(backend_pid)
-{
-    UNUSED(args);
-    UNUSED(count);
-    *out = cell_int(env->ctx->backend_pid);
-    return true;
-}
-FN(zero)
-{
-    UNUSED_ARGS();
-    *out = cell_int(0);
-    return true;
-}
+FN_IS(current_user, cell_str(env->ctx->user))
+FN_IS(current_database, cell_str(env->ctx->database))
+FN_IS(current_schema, cell_str("public"))
+FN_IS(current_schemas, cell_str(args[0].i ? "{pg_catalog,public}" : "{public}"))
+FN_IS(now, cell_int(env->ctx->now))
+FN_IS(clock_timestamp, cell_int(env->ctx->clock_now))
+FN_IS(backend_pid, cell_int(env->ctx->backend_pid))
+FN_IS(zero, cell_int(0))
 
 /* extract('epoch' from …): seconds, of a time since 1970 and of an interval. */
 #define EPOCH_OFFSET_US 946684800000000
@@ -420,16 +329,16 @@ const struct rel_function rel_catalog_functions[] = {
     {"pg_table_is_visible", "o", OID_BOOL, false, fn_table_is_visible},
     {"pg_type_is_visible", "o", OID_BOOL, false, fn_type_is_visible},
     {"pg_function_is_visible", "o", OID_BOOL, false, fn_function_is_visible},
-    {"pg_operator_is_visible", "o", OID_BOOL, false, fn_true},
-    {"pg_opclass_is_visible", "o", OID_BOOL, false, fn_true},
-    {"pg_opfamily_is_visible", "o", OID_BOOL, false, fn_true},
-    {"pg_collation_is_visible", "o", OID_BOOL, false, fn_true},
-    {"pg_conversion_is_visible", "o", OID_BOOL, false, fn_true},
-    {"pg_statistics_obj_is_visible", "o", OID_BOOL, false, fn_true},
-    {"pg_ts_config_is_visible", "o", OID_BOOL, false, fn_true},
-    {"pg_ts_dict_is_visible", "o", OID_BOOL, false, fn_true},
-    {"pg_ts_parser_is_visible", "o", OID_BOOL, false, fn_true},
-    {"pg_ts_template_is_visible", "o", OID_BOOL, false, fn_true},
+    {"pg_operator_is_visible", "o", OID_BOOL, false, fn_yes},
+    {"pg_opclass_is_visible", "o", OID_BOOL, false, fn_yes},
+    {"pg_opfamily_is_visible", "o", OID_BOOL, false, fn_yes},
+    {"pg_collation_is_visible", "o", OID_BOOL, false, fn_yes},
+    {"pg_conversion_is_visible", "o", OID_BOOL, false, fn_yes},
+    {"pg_statistics_obj_is_visible", "o", OID_BOOL, false, fn_yes},
+    {"pg_ts_config_is_visible", "o", OID_BOOL, false, fn_yes},
+    {"pg_ts_dict_is_visible", "o", OID_BOOL, false, fn_yes},
+    {"pg_ts_parser_is_visible", "o", OID_BOOL, false, fn_yes},
+    {"pg_ts_template_is_visible", "o", OID_BOOL, false, fn_yes},
     {"pg_get_userbyid", "o", OID_NAME, false, fn_get_userbyid},
     {"pg_encoding_to_char", "i", OID_NAME, false, fn_encoding_to_char},
     {"pg_char_to_encoding", "n", OID_INT4, false, fn_char_to_encoding},
@@ -455,7 +364,7 @@ const struct rel_function rel_catalog_functions[] = {
     {"obj_description", "o?n", OID_TEXT, false, fn_obj_description},
     {"shobj_description", "on", OID_TEXT, false, fn_null},
     {"col_description", "oi", OID_TEXT, false, fn_null},
-    {"pg_relation_is_publishable", "r", OID_BOOL, false, fn_false},
+    {"pg_relation_is_publishable", "r", OID_BOOL, false, fn_no},
     {"pg_relation_is_updatable", "rb", OID_INT4, false, fn_zero},
     {"pg_table_size", "r", OID_INT8, false, fn_null},
     {"pg_total_relation_size", "r", OID_INT8, false, fn_null},
@@ -465,19 +374,19 @@ const struct rel_function rel_catalog_functions[] = {
     {"pg_stat_get_numscans", "o", OID_INT8, false, fn_null},
     {"pg_tablespace_size", "x", OID_INT8, false, fn_null},
     {"pg_tablespace_location", "o", OID_TEXT, false, fn_empty},
-    {"has_database_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_schema_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_table_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_any_column_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_column_privilege", "xxt?t", OID_BOOL, false, fn_true},
-    {"has_function_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_type_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_sequence_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_language_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_tablespace_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_foreign_data_wrapper_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"has_server_privilege", "xt?t", OID_BOOL, false, fn_true},
-    {"pg_has_role", "xt?t", OID_BOOL, false, fn_true},
+    {"has_database_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_schema_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_table_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_any_column_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_column_privilege", "xxt?t", OID_BOOL, false, fn_yes},
+    {"has_function_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_type_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_sequence_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_language_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_tablespace_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_foreign_data_wrapper_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"has_server_privilege", "xt?t", OID_BOOL, false, fn_yes},
+    {"pg_has_role", "xt?t", OID_BOOL, false, fn_yes},
     {"current_setting", "t?b", OID_TEXT, false, fn_current_setting},
     {"version", "", OID_TEXT, false, fn_version},
     {"current_user", "", OID_NAME, false, fn_current_user},
@@ -492,8 +401,8 @@ const struct rel_function rel_catalog_functions[] = {
     {"extract", "tp", OID_NUMERIC, false, fn_extract},
     {"date_part", "tp", OID_FLOAT8, false, fn_extract},
     {"pg_backend_pid", "", OID_INT4, false, fn_backend_pid},
-    {"pg_is_in_recovery", "", OID_BOOL, false, fn_false},
-    {"pg_is_other_temp_schema", "o", OID_BOOL, false, fn_false},
+    {"pg_is_in_recovery", "", OID_BOOL, false, fn_no},
+    {"pg_is_other_temp_schema", "o", OID_BOOL, false, fn_no},
     {"pg_my_temp_schema", "", OID_OID, false, fn_zero},
     {"inet_server_addr", "", OID_TEXT, true, fn_null},
     {"inet_server_port", "", OID_INT4, true, fn_null},
