@@ -18,6 +18,7 @@
  */
 #include "base/arena.h"
 #include "base/assert.h"
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,18 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
     char *p = arena_alloc(a, (size_t)n + 1);
     vsnprintf(p, (size_t)n + 1, fmt, again);
     va_end(again);
+    return p;
+}
+
+void *arena_grow(struct arena *a, const void *items, size_t size, unsigned *capacity,
+                 unsigned first)
+{
+    unsigned count = *capacity;
+    ASSERT(first > 0 && count <= UINT_MAX / 2);
+    *capacity = count > 0 ? count * 2 : first;
+    void *p = arena_alloc(a, size * *capacity);
+    if (count > 0)
+        memcpy(p, items, size * count);
     return p;
 }
 

@@ -67,6 +67,11 @@ NODISCARD status arena_try_alloc(struct arena *a, size_t size, void **out);
 bytes arena_copy(struct arena *a, bytes src);
 char *arena_strdup(struct arena *a, bytes src);
 char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* For a list in the arena that is full: a copy of the *CAPACITY items of SIZE bytes at ITEMS with
+ * room for twice as many, or for FIRST; *CAPACITY becomes that. The room is not zeroed, and the
+ * former list stays where it was. */
+void *arena_grow(struct arena *a, const void *items, size_t size, unsigned *capacity,
+                 unsigned first);
 /* FN(ARG) runs at reset and fini: for what the arena does not own itself. */
 void arena_on_reset(struct arena *a, void (*fn)(void *), void *arg);
 

@@ -62,26 +62,29 @@ static void set_code(struct err *e, status code, const char *sqlstate)
     copy_text(e->sqlstate, sizeof e->sqlstate, sqlstate);
 }
 
-status err_set(struct err *e, status code, const char *fmt, ...)
+static PRINTF_LIKE(4, 0) void set(struct err *e, status code, const char *sqlstate, const char *fmt,
+                                  va_list args)
 {
     if (e == NULL)
-        return code;
-    set_code(e, code, status_sqlstate(code));
+        return;
+    set_code(e, code, sqlstate);
+    set_text(e->message, sizeof e->message, fmt, args);
+}
+
+status err_set(struct err *e, status code, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
-    set_text(e->message, sizeof e->message, fmt, args);
+    set(e, code, status_sqlstate(code), fmt, args);
     va_end(args);
     return code;
 }
 
 status err_set_state(struct err *e, status code, const char *sqlstate, const char *fmt, ...)
 {
-    if (e == NULL)
-        return code;
-    set_code(e, code, sqlstate);
     va_list args;
     va_start(args, fmt);
-    set_text(e->message, sizeof e->message, fmt, args);
+    set(e, code, sqlstate, fmt, args);
     va_end(args);
     return code;
 }

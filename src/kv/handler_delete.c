@@ -73,14 +73,8 @@ static status collect(struct kv_run *r, struct key_list *list, bytes key)
     unsigned max = kv__txn_at_apply(r->t) ? RANGE_ROWS_AT_APPLY : RANGE_ROWS_IN_TRANSACTION;
     if (list->count == max)
         return err_set(r->err, ST_LIMIT, "a range to delete holds at most %u rows", max);
-    if (list->count == list->capacity) {
-        unsigned capacity = list->capacity != 0 ? list->capacity * 2 : 64;
-        bytes *keys = arena_alloc(r->a, sizeof *keys * capacity);
-        if (list->count > 0)
-            memcpy(keys, list->keys, sizeof *keys * list->count);
-        list->keys = keys;
-        list->capacity = capacity;
-    }
+    if (list->count == list->capacity)
+        list->keys = arena_grow(r->a, list->keys, sizeof *list->keys, &list->capacity, 64);
     list->keys[list->count++] = arena_copy(r->a, key);
     return ST_OK;
 }

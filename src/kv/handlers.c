@@ -15,13 +15,8 @@ void kv__affected(struct kv_run *r, const struct kv_row *row)
     if (!r->op->want_rows)
         return;
     if (r->res->row_count == r->row_capacity) {
-        unsigned capacity = r->row_capacity != 0 ? r->row_capacity * 2 : FIRST_ROWS;
-        struct kv_row *rows = arena_alloc(r->a, sizeof *rows * capacity);
-        if (r->res->row_count > 0)
-            memcpy(rows, r->rows, sizeof *rows * r->res->row_count);
-        r->rows = rows;
-        r->row_capacity = capacity;
-        r->res->rows = rows;
+        r->rows = arena_grow(r->a, r->rows, sizeof *r->rows, &r->row_capacity, FIRST_ROWS);
+        r->res->rows = r->rows;
     }
     kv_row_copy(r->a, row, &r->rows[r->res->row_count++]);
 }

@@ -197,14 +197,8 @@ static status push_dir(struct kv_page *p, struct usage_pos *u, int64_t id)
 {
     if (u->count == USAGE_STACK_MAX)
         return err_set(p->err, ST_LIMIT, "too many directories below the path");
-    if (u->count == u->capacity) {
-        unsigned capacity = u->capacity != 0 ? u->capacity * 2 : 64;
-        int64_t *stack = arena_alloc(p->a, sizeof *stack * capacity);
-        if (u->count > 0)
-            memcpy(stack, u->stack, sizeof *stack * u->count);
-        u->stack = stack;
-        u->capacity = capacity;
-    }
+    if (u->count == u->capacity)
+        u->stack = arena_grow(p->a, u->stack, sizeof *u->stack, &u->capacity, 64);
     u->stack[u->count++] = id;
     return ST_OK;
 }

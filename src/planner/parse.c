@@ -700,25 +700,16 @@ struct below {
 
 static void note_relation(struct below *b, const PgQuery__RangeVar *r)
 {
-    if (b->count == b->room) {
-        struct ast_relation *old = b->relations;
-        b->room = b->room == 0 ? 4 : 2 * b->room;
-        b->relations = ARENA_ARRAY(b->c->a, struct ast_relation, b->room);
-        for (unsigned i = 0; i < b->count; i++)
-            b->relations[i] = old[i];
-    }
+    if (b->count == b->room)
+        b->relations = arena_grow(b->c->a, b->relations, sizeof *b->relations, &b->room, 4);
+    b->relations[b->count] = (struct ast_relation){0};
     copy_range_var(b->c, r, &b->relations[b->count++]);
 }
 
 static void note_with(struct below *b, const PgQuery__CommonTableExpr *e)
 {
-    if (b->with_count == b->with_room) {
-        const char **old = b->with_names;
-        b->with_room = b->with_room == 0 ? 4 : 2 * b->with_room;
-        b->with_names = ARENA_ARRAY(b->c->a, const char *, b->with_room);
-        for (unsigned i = 0; i < b->with_count; i++)
-            b->with_names[i] = old[i];
-    }
+    if (b->with_count == b->with_room)
+        b->with_names = arena_grow(b->c->a, b->with_names, sizeof *b->with_names, &b->with_room, 4);
     b->with_names[b->with_count++] = copy_text(b->c, e->ctename);
 }
 

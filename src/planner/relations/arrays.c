@@ -18,14 +18,8 @@ static struct cell item_of(struct arena *a, bytes text, bool numbers)
 
 static void push(struct arena *a, struct rel_array *out, unsigned *capacity, struct cell c)
 {
-    if (out->count == *capacity) {
-        unsigned grown = *capacity ? *capacity * 2 : 8;
-        struct cell *items = ARENA_ARRAY(a, struct cell, grown);
-        if (out->count)
-            memcpy(items, out->items, sizeof(*items) * out->count);
-        out->items = items;
-        *capacity = grown;
-    }
+    if (out->count == *capacity)
+        out->items = arena_grow(a, out->items, sizeof(*out->items), capacity, 8);
     out->items[out->count++] = c;
 }
 

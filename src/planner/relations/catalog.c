@@ -90,14 +90,8 @@ static void copy_row(void *arg, const struct kv_datum *values)
     struct rel_table_copy *t = c->t;
     struct arena *a = &c->s->arena;
     unsigned width = t->rel->column_count;
-    if (t->row_count == t->row_capacity) {
-        size_t grown = t->row_capacity ? t->row_capacity * 2 : 16;
-        struct cell *cells = ARENA_ARRAY(a, struct cell, grown * width);
-        if (t->row_count)
-            memcpy(cells, t->cells, sizeof(*cells) * width * t->row_count);
-        t->cells = cells;
-        t->row_capacity = grown;
-    }
+    if (t->row_count == t->row_capacity)
+        t->cells = arena_grow(a, t->cells, sizeof(*t->cells) * width, &t->row_capacity, 16);
     struct cell *row = t->cells + t->row_count++ * width;
     for (unsigned i = 0; i < width; i++)
         row[i] = cell_of_datum(a, t->rel->columns[i].type, &values[i]);

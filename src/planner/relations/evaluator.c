@@ -199,8 +199,8 @@ static void call_function(sqlite3_context *c, int argc, sqlite3_value **argv)
 struct collected {
     struct arena *arena; /* NULL before the first row */
     struct cell *rows;   /* width cells each: value, [separator,] keys */
-    size_t count, capacity;
-    unsigned width;
+    size_t count;
+    unsigned capacity, width;
     char flags[64];
 };
 
@@ -214,14 +214,8 @@ static void collect_row(struct collected *g, int argc, sqlite3_value **argv)
         g->width = (unsigned)argc - 1;
         (void)snprintf(g->flags, sizeof(g->flags), "%s", (const char *)sqlite3_value_text(argv[0]));
     }
-    if (g->count == g->capacity) {
-        size_t grown = g->capacity ? g->capacity * 2 : 16;
-        struct cell *rows = ARENA_ARRAY(g->arena, struct cell, grown * g->width);
-        if (g->count)
-            memcpy(rows, g->rows, sizeof(*rows) * g->width * g->count);
-        g->rows = rows;
-        g->capacity = grown;
-    }
+    if (g->count == g->capacity)
+        g->rows = arena_grow(g->arena, g->rows, sizeof(*g->rows) * g->width, &g->capacity, 16);
     struct cell *row = g->rows + g->count++ * g->width;
     for (unsigned i = 0; i < g->width; i++) {
         row[i] = cell_of_value(argv[i + 1]);

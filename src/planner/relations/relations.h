@@ -270,7 +270,8 @@ struct rel_build {
     struct rel_env *env;
     struct arena *arena;
     struct cell *cells;
-    size_t row_count, row_capacity;
+    size_t row_count;
+    unsigned row_capacity;
 };
 void rel_emit(struct rel_build *b, const struct cell *cells, unsigned count);
 /* Fills B with the rows of REL, whatever their source. */
@@ -304,7 +305,8 @@ struct catalog_snapshot {
     struct rel_table_copy {
         const struct rel *rel;
         struct cell *cells;
-        size_t row_count, row_capacity;
+        size_t row_count;
+        unsigned row_capacity;
     } * tables;
     unsigned table_count;
 };

@@ -10,14 +10,9 @@
 void rel_emit(struct rel_build *b, const struct cell *cells, unsigned count)
 {
     ASSERT(count == b->rel->column_count);
-    if (b->row_count == b->row_capacity) {
-        size_t capacity = b->row_capacity ? b->row_capacity * 2 : 64;
-        struct cell *grown = ARENA_ARRAY(b->arena, struct cell, capacity * count);
-        if (b->row_count)
-            memcpy(grown, b->cells, sizeof(struct cell) * count * b->row_count);
-        b->cells = grown;
-        b->row_capacity = capacity;
-    }
+    if (b->row_count == b->row_capacity)
+        b->cells =
+            arena_grow(b->arena, b->cells, sizeof(struct cell) * count, &b->row_capacity, 64);
     memcpy(b->cells + b->row_count * count, cells, sizeof(struct cell) * count);
     b->row_count++;
 }

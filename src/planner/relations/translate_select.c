@@ -16,14 +16,8 @@
 
 static void add_source(struct tr *t, struct tr_scope *s, struct tr_source *src)
 {
-    if (s->count == s->capacity) {
-        unsigned grown = s->capacity ? s->capacity * 2 : 8;
-        struct tr_source **list = ARENA_ARRAY(t->a, struct tr_source *, grown);
-        if (s->count)
-            memcpy(list, s->sources, sizeof(*list) * s->count);
-        s->sources = list;
-        s->capacity = grown;
-    }
+    if (s->count == s->capacity)
+        s->sources = arena_grow(t->a, s->sources, sizeof(struct tr_source *), &s->capacity, 8);
     s->sources[s->count++] = src;
 }
 
@@ -357,16 +351,9 @@ static status push(struct tr *t, struct list *l, const char *name, const struct 
         return tr_fail(t, ST_TOO_COMPLEX, "54011", -1, "target lists can have at most %u entries",
                        TR_COLUMNS_MAX);
     if (l->count == l->capacity) {
-        unsigned grown = l->capacity ? l->capacity * 2 : 16;
-        struct tr_column *columns = ARENA_ARRAY(t->a, struct tr_column, grown);
-        const char **sql = ARENA_ARRAY(t->a, const char *, grown);
-        if (l->count) {
-            memcpy(columns, l->columns, sizeof(*columns) * l->count);
-            memcpy(sql, l->sql, sizeof(*sql) * l->count);
-        }
-        l->columns = columns;
-        l->sql = sql;
-        l->capacity = grown;
+        unsigned capacity = l->capacity;
+        l->columns = arena_grow(t->a, l->columns, sizeof(*l->columns), &capacity, 16);
+        l->sql = arena_grow(t->a, l->sql, sizeof(*l->sql), &l->capacity, 16);
     }
     l->columns[l->count] = (struct tr_column){.name = name, .type = e->type, .typmod = e->typmod};
     l->sql[l->count++] = e->sql;

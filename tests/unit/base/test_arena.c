@@ -144,6 +144,24 @@ static void text_helpers_copy(void **state)
     arena_fini(&a);
 }
 
+static void a_full_list_grows_and_keeps_its_items(void **state)
+{
+    (void)state;
+    struct arena a;
+    arena_init(&a, 256);
+    int *list = NULL;
+    unsigned capacity = 0;
+    for (unsigned count = 0; count < 100; count++) {
+        if (count == capacity)
+            list = arena_grow(&a, list, sizeof *list, &capacity, 3);
+        list[count] = (int)count;
+    }
+    assert_int_equal(capacity, 192);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(list[i], i);
+    arena_fini(&a);
+}
+
 static void released_memory_is_poisoned_under_asan(void **state)
 {
     (void)state;
@@ -174,6 +192,7 @@ int main(void)
         cmocka_unit_test(zeroed_arena_can_be_finished),
         cmocka_unit_test(try_alloc_respects_the_limit),
         cmocka_unit_test(text_helpers_copy),
+        cmocka_unit_test(a_full_list_grows_and_keeps_its_items),
         cmocka_unit_test(released_memory_is_poisoned_under_asan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
