@@ -167,6 +167,28 @@ status kv__no_entry(struct kv_run *r, int64_t pid, bytes name)
     return ST_NOT_FOUND;
 }
 
+status kv__entry_named(struct kv_run *r, struct kv_entry *out)
+{
+    const struct kv_op *op = r->op;
+    if (bytes_eq(op->name, KV_ATTR_NAME))
+        return kv__check_name(r, op->name);
+    return kv__entry_find(r->t, r->a, op->ns, op->pid, op->name, out);
+}
+
+status kv__entry_required(struct kv_run *r, struct kv_entry *out)
+{
+    status st = kv__entry_named(r, out);
+    return st == ST_NOT_FOUND ? kv__no_entry(r, r->op->pid, r->op->name) : st;
+}
+
+status kv__target_exists(struct kv_run *r)
+{
+    struct kv_row key = {.table = KV_META};
+    key.col[META_PID] = kv_int(r->op->new_pid);
+    key.col[META_NAME] = kv_text(r->op->new_name);
+    return kv__exists_error(r, &key);
+}
+
 /* -- names and parents ------------------------------------------------------------------------- */
 
 static status name_error(struct kv_run *r, status st, const char *sqlstate, const char *message)

@@ -120,8 +120,15 @@ static inline bool kv__row_is_split(const struct kv_row *row)
     return row->col[META_TYPE].i == KV_TYPE_DIR || row->col[META_MODE].null;
 }
 
+/* The entry that the operation names, which is no directory's own row. ST_NOT_FOUND without an
+ * error text; 42939. */
+NODISCARD status kv__entry_named(struct kv_run *r, struct kv_entry *out);
+/* The same, or P0002. */
+NODISCARD status kv__entry_required(struct kv_run *r, struct kv_entry *out);
 /* P0002: no entry NAME in directory PID. */
 status kv__no_entry(struct kv_run *r, int64_t pid, bytes name);
+/* 23505: the operation's new name is there. */
+status kv__target_exists(struct kv_run *r);
 /* 42939, 22023, 22001, 22021. */
 NODISCARD status kv__check_name(struct kv_run *r, bytes name);
 /* Type and parent of the row (pid, _attr_) of a directory that takes entries, or 23503. Makes

@@ -23,12 +23,7 @@ status kv__detach(struct kv_run *r)
 {
     const struct kv_op *op = r->op;
     struct kv_entry e;
-    if (bytes_eq(op->name, KV_ATTR_NAME))
-        return kv__check_name(r, op->name);
-    status st = kv__entry_find(r->t, r->a, op->ns, op->pid, op->name, &e);
-    if (st == ST_NOT_FOUND)
-        return kv__no_entry(r, op->pid, op->name);
-    ST_TRY(st);
+    ST_TRY(kv__entry_required(r, &e));
     ST_TRY(e.dir ? kv__detach_dir(r, &e) : kv__unlink(r, &e));
     kv__touch_parent(r, op->pid, -1);
     r->res->scalar = e.row.col[META_ID];

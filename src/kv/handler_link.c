@@ -37,7 +37,7 @@ static status split(struct kv_run *r, struct kv_entry *e)
 static status check_target(struct kv_run *r)
 {
     const struct kv_op *op = r->op;
-    struct kv_row parent, key = {.table = KV_META};
+    struct kv_row parent;
     struct kv_cell cell;
     bytes parent_key;
     ST_TRY(kv__check_name(r, op->new_name));
@@ -46,21 +46,14 @@ static status check_target(struct kv_run *r)
     if (st == ST_NOT_FOUND)
         return ST_OK;
     ST_TRY(st);
-    key.col[META_PID] = kv_int(op->new_pid);
-    key.col[META_NAME] = kv_text(op->new_name);
-    return kv__exists_error(r, &key);
+    return kv__target_exists(r);
 }
 
 status kv__link(struct kv_run *r)
 {
     const struct kv_op *op = r->op;
     struct kv_entry e;
-    if (bytes_eq(op->name, KV_ATTR_NAME))
-        return kv__check_name(r, op->name);
-    status st = kv__entry_find(r->t, r->a, op->ns, op->pid, op->name, &e);
-    if (st == ST_NOT_FOUND)
-        return kv__no_entry(r, op->pid, op->name);
-    ST_TRY(st);
+    ST_TRY(kv__entry_required(r, &e));
     if (e.dir)
         return is_a_directory(r);
     ST_TRY(check_target(r));

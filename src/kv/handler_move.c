@@ -134,14 +134,6 @@ static status exchange(struct kv_run *r, const struct kv_entry *e, const struct 
     return ST_OK;
 }
 
-static status target_exists(struct kv_run *r)
-{
-    struct kv_row key = {.table = KV_META};
-    key.col[META_PID] = kv_int(r->op->new_pid);
-    key.col[META_NAME] = kv_text(r->op->new_name);
-    return kv__exists_error(r, &key);
-}
-
 /* The source is there and the target may be. */
 static status move_to_target(struct kv_run *r, const struct kv_entry *e)
 {
@@ -158,21 +150,18 @@ static status move_to_target(struct kv_run *r, const struct kv_entry *e)
     case KV_MOVE_NOREPLACE:
     case KV_MOVE_RENAME: break;
     }
-    return target_exists(r);
+    return kv__target_exists(r);
 }
 
 status kv__move(struct kv_run *r)
 {
     const struct kv_op *op = r->op;
-    bool rename = op->move == KV_MOVE_RENAME;
     struct kv_entry e;
     struct kv_row parent;
     bytes parent_key;
-    if (bytes_eq(op->name, KV_ATTR_NAME))
-        return kv__check_name(r, op->name);
-    status st = kv__entry_find(r->t, r->a, op->ns, op->pid, op->name, &e);
-    if (st == ST_NOT_FOUND)
-        return rename ? ST_OK : kv__no_entry(r, op->pid, op->name);
+    status st = op->move == KV_MOVE_RENAME ? kv__entry_named(r, &e) : kv__entry_required(r, &e);
+    if (st == ST_NOT_FOUND && op->move == KV_MOVE_RENAME)
+        return ST_OK;
     ST_TRY(st);
     if (!kv__entry_matches(r, &e))
         return ST_OK;

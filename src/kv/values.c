@@ -93,35 +93,6 @@ status kv__exists_error(struct kv_run *r, const struct kv_row *row)
 
 /* -- defaults ---------------------------------------------------------------------------------- */
 
-/* Does a column of meta have a default, so that NULL is refused? */
-static bool meta_has_default(unsigned column)
-{
-    switch ((enum kv_meta_column)column) {
-    case META_ID:
-    case META_TYPE:
-    case META_MODE:
-    case META_UID:
-    case META_GID:
-    case META_SIZE:
-    case META_NLINK:
-    case META_ATIME:
-    case META_MTIME:
-    case META_CTIME:
-    case META_BTIME: return true;
-    case META_PID:
-    case META_NAME:
-    case META_NUM_CHILDREN:
-    case META_PARENT:
-    case META_RDEV:
-    case META_FID:
-    case META_CLASS:
-    case META_ATTR:
-    case META_SEQ:
-    case META_COLUMNS: break;
-    }
-    return false;
-}
-
 static struct kv_datum meta_default(const struct kv_run *r, unsigned column, bool dir)
 {
     switch ((enum kv_meta_column)column) {
@@ -148,6 +119,12 @@ static struct kv_datum meta_default(const struct kv_run *r, unsigned column, boo
     case META_COLUMNS: break;
     }
     return KV_NULL;
+}
+
+/* Does a column of meta have a default, so that NULL is refused? */
+static bool meta_has_default(const struct kv_run *r, unsigned column)
+{
+    return column == META_ID || !meta_default(r, column, false).null;
 }
 
 struct kv_datum kv__default(const struct kv_run *r, unsigned column, bool dir)
@@ -251,7 +228,7 @@ status kv__check_values(struct kv_run *r, const struct kv_row *row)
         if (d->deflt || column->read_only)
             continue;
         if (d->null) {
-            if (column->key || column->not_null || (meta && meta_has_default(c)))
+            if (column->key || column->not_null || (meta && meta_has_default(r, c)))
                 return null_error(r, c);
             continue;
         }
