@@ -50,7 +50,7 @@ struct fe_worker {
     struct fe_conn *conns;
     struct fe_conn *dirty;    /* have output to send at the end of this turn */
     struct fe_conn *runnable; /* go on at the end of this turn */
-    struct fe_pool *pool;     /* session.c */
+    struct fe_pool *pool;     /* session_pool.c */
     size_t buffer_bytes;      /* of buffers[] */
     unsigned buffer_count;
     struct obuf buffers[FE_SPARE_BUFFERS];           /* empty ones, the one used last on top */

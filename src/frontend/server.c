@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "frontend/server_internal.h"
 #include "frontend/session.h"
+#include "frontend/session_pool.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>

@@ -19,125 +19,17 @@
 #include "base/assert.h"
 #include "frontend/cancel.h"
 #include "frontend/execute.h"
+#include "frontend/session_pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-#define POOL_MAX 2048u
-
-/* Free objects of a worker, newest first: their memory is warm. As many stay as were in use at once
- * lately: what nobody took for a while is freed (fe_pool_trim). */
-struct pool_size {
-    unsigned count, low; /* now; the least since the last trim */
-};
-struct fe_pool {
-    struct fe_work *works;
-    struct fe_statement *statements;
-    struct fe_portal *portals;
-    struct pool_size work, statement, portal;
-};
-
-static void arm_idle_timer(struct fe_session *s);
-
-/* -- the pool ---------------------------------------------------------------------------------- */
-
-struct fe_pool *fe_pool_new(void)
-{
-    struct fe_pool *p = calloc(1, sizeof *p);
-    ASSERT(p != NULL);
-    return p;
-}
-
-static void work_destroy(struct fe_work *w)
-{
-    if (w->sleep != NULL)
-        loop_timer_free(w->sleep);
-    obuf_fini(&w->run.scratch);
-    arena_fini(&w->arena);
-    arena_fini(&w->call_arena);
-    free(w);
-}
-
-static void statement_destroy(struct fe_statement *st)
-{
-    arena_fini(&st->arena);
-    free(st);
-}
-
-static void portal_destroy(struct fe_portal *p)
-{
-    arena_fini(&p->arena);
-    arena_fini(&p->page);
-    obuf_fini(&p->store);
-    free(p);
-}
-
-void fe_pool_free(struct fe_pool *p)
-{
-    for (struct fe_work *w = p->works, *next; w != NULL; w = next) {
-        next = w->next_free;
-        work_destroy(w);
-    }
-    for (struct fe_statement *st = p->statements, *next; st != NULL; st = next) {
-        next = st->next;
-        statement_destroy(st);
-    }
-    for (struct fe_portal *q = p->portals, *next; q != NULL; q = next) {
-        next = q->next;
-        portal_destroy(q);
-    }
-    free(p);
-}
-
-static void pool_taken(struct pool_size *p)
-{
-    p->count--;
-    if (p->count < p->low)
-        p->low = p->count;
-}
-
-/* How many of P to free now: half of those that were there all the time. */
-static unsigned pool_surplus(struct pool_size *p)
-{
-    unsigned n = (p->low + 1) / 2;
-    p->count -= n;
-    p->low = p->count;
-    return n;
-}
-
-void fe_pool_trim(struct fe_pool *p)
-{
-    for (unsigned n = pool_surplus(&p->work); n > 0; n--) {
-        struct fe_work *w = p->works;
-        p->works = w->next_free;
-        work_destroy(w);
-    }
-    for (unsigned n = pool_surplus(&p->statement); n > 0; n--) {
-        struct fe_statement *st = p->statements;
-        p->statements = st->next;
-        statement_destroy(st);
-    }
-    for (unsigned n = pool_surplus(&p->portal); n > 0; n--) {
-        struct fe_portal *q = p->portals;
-        p->portals = q->next;
-        portal_destroy(q);
-    }
-}
+/* -- work -------------------------------------------------------------------------------------- */
 
 struct fe_work *fe_work(struct fe_session *s)
 {
     if (s->work != NULL)
         return s->work;
-    struct fe_pool *pool = s->worker->pool;
-    struct fe_work *w = pool->works;
-    if (w != NULL) {
-        pool->works = w->next_free;
-        pool_taken(&pool->work);
-    } else {
-        w = calloc(1, sizeof *w);
-        ASSERT(w != NULL);
-        arena_init(&w->arena, 4096);
-        arena_init(&w->call_arena, 4096);
-    }
+    struct fe_work *w = fe_pool_take_work(s->worker->pool);
     w->session = s;
     s->work = w;
     return w;
@@ -167,14 +59,7 @@ static void work_release(struct fe_session *s)
     w->context[0] = '\0';
     err_clear(&w->err);
     w->now = 0;
-    struct fe_pool *pool = s->worker->pool;
-    if (pool->work.count == POOL_MAX) {
-        work_destroy(w);
-        return;
-    }
-    w->next_free = pool->works;
-    pool->works = w;
-    pool->work.count++;
+    fe_pool_give_work(s->worker->pool, w);
 }
 
 struct obuf *fe_out(struct fe_session *s)
@@ -594,16 +479,7 @@ static uint32_t hash_name(const char *name)
 
 struct fe_statement *fe_statement_new(struct fe_session *s)
 {
-    struct fe_pool *pool = s->worker->pool;
-    struct fe_statement *st = pool->statements;
-    if (st != NULL) {
-        pool->statements = st->next;
-        pool_taken(&pool->statement);
-    } else {
-        st = calloc(1, sizeof *st);
-        ASSERT(st != NULL);
-        arena_init(&st->arena, 1024);
-    }
+    struct fe_statement *st = fe_pool_take_statement(s->worker->pool);
     st->refs = 1;
     st->next = NULL;
     st->name = NULL;
@@ -620,15 +496,8 @@ void fe_statement_unref(struct fe_session *s, struct fe_statement *st)
         return;
     pl_plan_unref(st->stmt.plan);
     st->stmt.plan = NULL;
-    struct fe_pool *pool = s->worker->pool;
-    if (pool->statement.count == POOL_MAX) {
-        statement_destroy(st);
-        return;
-    }
     arena_reset(&st->arena);
-    st->next = pool->statements;
-    pool->statements = st;
-    pool->statement.count++;
+    fe_pool_give_statement(s->worker->pool, st);
 }
 
 static struct fe_statement **statement_slot(struct fe_session *s, const char *name)
@@ -722,17 +591,7 @@ void fe_statement_drop_all(struct fe_session *s)
 
 struct fe_portal *fe_portal_new(struct fe_session *s, struct fe_statement *st)
 {
-    struct fe_pool *pool = s->worker->pool;
-    struct fe_portal *p = pool->portals;
-    if (p != NULL) {
-        pool->portals = p->next;
-        pool_taken(&pool->portal);
-    } else {
-        p = calloc(1, sizeof *p);
-        ASSERT(p != NULL);
-        arena_init(&p->arena, 1024);
-        arena_init(&p->page, 4096);
-    }
+    struct fe_portal *p = fe_pool_take_portal(s->worker->pool);
     p->refs = 1;
     p->statement = st;
     st->refs++;
@@ -759,15 +618,8 @@ void fe_portal_unref(struct fe_session *s, struct fe_portal *p)
     arena_reset(&p->page);
     obuf_reset(&p->store);
     obuf_shrink(&p->store, 16u * 1024u);
-    struct fe_pool *pool = s->worker->pool;
-    if (pool->portal.count == POOL_MAX) {
-        portal_destroy(p);
-        return;
-    }
     portal_clear(p);
-    p->next = pool->portals;
-    pool->portals = p;
-    pool->portal.count++;
+    fe_pool_give_portal(s->worker->pool, p);
 }
 
 static struct fe_portal **portal_slot(struct fe_session *s, const char *name)

@@ -137,11 +137,6 @@ void fe_session_stop(struct fe_session *s);
 /* Is there nothing to finish? */
 bool fe_session_is_idle(const struct fe_session *s);
 
-struct fe_pool *fe_pool_new(void);
-void fe_pool_free(struct fe_pool *p);
-/* Once in a while: frees some of what nobody has needed since the last time. */
-void fe_pool_trim(struct fe_pool *p);
-
 /* -- inside the folder ------------------------------------------------------------------------- */
 
 struct fe_work *fe_work(struct fe_session *s); /* lends one if there is none */
