@@ -156,7 +156,7 @@ void fe_ready(struct fe_session *s);
 /* The answer of the current message is complete. */
 void fe_message_done(struct fe_session *s);
 
-/* statements and portals */
+/* statements and portals (names.c) */
 struct fe_statement *fe_statement_new(struct fe_session *s);
 void fe_statement_unref(struct fe_session *s, struct fe_statement *st);
 struct fe_statement *fe_statement_find(struct fe_session *s, const char *name);
