@@ -31,6 +31,8 @@ SELECT typname FROM pg_type WHERE oid = 20;
 SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = 'r';
 SELECT n.nspname, count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname = 'public' GROUP BY n.nspname;
 SELECT name, setting FROM pg_settings WHERE name IN ('server_encoding', 'max_identifier_length') ORDER BY name;
+SELECT name, setting, context FROM pg_settings WHERE name = 'max_connections';
+SELECT name FROM pg_settings GROUP BY name HAVING count(*) > 1;
 SELECT nosuch FROM pg_class;
 SELECT * FROM pg_nosuch;
 SELECT relname FROM pg_class, meta;

@@ -42,6 +42,7 @@ SET default_transaction_read_only = maybe;
 SET extra_float_digits = 99;
 SET server_version = '1';
 SET max_connections = 5;
+SHOW max_connections;
 SET client_min_messages = error;
 COMMIT;
 RESET client_min_messages;

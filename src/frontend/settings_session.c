@@ -105,7 +105,8 @@ static const struct setting table[] = {
     {"lock_timeout", KIND_TIME, "0", false, 0, 0, NULL, "Accepted, without effect."},
     {"log_statement", KIND_ENUM, "none", false, 0, 0, "|none|ddl|mod|all|",
      "Accepted, without effect."},
-    {"max_connections", KIND_FIXED, "1000", false, 0, 0, NULL, "Connections that are let in."},
+    /* The server's, from when the session begins. */
+    {"max_connections", KIND_FIXED, "", false, 0, 0, NULL, "Connections that are let in."},
     {"max_identifier_length", KIND_FIXED, "63", false, 0, 0, NULL, "Bytes of a name that count."},
     {"max_index_keys", KIND_FIXED, "32", false, 0, 0, NULL, "Reported for tools."},
     {"password_encryption", KIND_ENUM, "scram-sha-256", false, 0, 0, "|md5|scram-sha-256|",

@@ -643,7 +643,6 @@ void rel__settings(struct rel_build *b)
         "lc_collate",
         "lc_ctype",
         "lock_timeout",
-        "max_connections",
         "max_identifier_length",
         "max_index_keys",
         "password_encryption",
