@@ -152,25 +152,8 @@ static void planned(struct fe_session *s, status st)
     fe_run_finish(s, start(s, st));
 }
 
-/* SELECT "a", "b" FROM table. */
-static bytes table_query(const struct pl_utility *u, struct arena *a)
-{
-    const struct kv_table_def *t = kv_table_def(u->table);
-    ASSERT(t != NULL);
-    const char *list = "";
-    for (unsigned i = 0; i < u->column_count; i++)
-        list =
-            arena_printf(a, "%s%s\"%s\"", list, i > 0 ? ", " : "", t->columns[u->columns[i]].name);
-    return bytes_str(arena_printf(a, "SELECT %s FROM %s", list, t->name));
-}
-
 status fe_run_copy_out(struct fe_session *s, const struct pl_plan *plan)
 {
-    const struct pl_utility *u = plan->utility;
-    struct fe_run *r = &s->work->run;
-    r->inner = fe_statement_new(s);
-    struct arena *a = &r->inner->arena;
-    bytes text = u->text != NULL ? arena_copy(a, bytes_str(u->text)) : table_query(u, a);
-    status st = fe_plan(s, r->inner, text, NULL, 0, planned);
+    status st = fe_plan_inner(s, bytes_str(plan->utility->text), NULL, 0, planned);
     return st == ST_PENDING ? st : start(s, st);
 }

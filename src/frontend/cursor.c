@@ -57,14 +57,12 @@ static void declare_planned(struct fe_session *s, status st)
 
 status fe_run_declare(struct fe_session *s, const struct pl_plan *plan)
 {
-    struct fe_run *r = &s->work->run;
     const struct pl_utility *u = plan->utility;
     if (!u->hold && s->txn != FE_TXN_BLOCK && s->txn != FE_TXN_IMPLICIT)
         return err_set_state(&s->work->err, ST_TXN_STATE, "25P01",
                              "DECLARE CURSOR can only be used in transaction blocks");
-    r->inner = fe_statement_new(s);
-    bytes text = arena_copy(&r->inner->arena, bytes_str(u->text));
-    status st = fe_plan(s, r->inner, text, plan->param_types, plan->param_count, declare_planned);
+    status st =
+        fe_plan_inner(s, bytes_str(u->text), plan->param_types, plan->param_count, declare_planned);
     return st == ST_PENDING ? st : declared(s, st);
 }
 

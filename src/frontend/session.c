@@ -499,6 +499,13 @@ status fe_plan(struct fe_session *s, struct fe_statement *st, bytes text, const 
     return plan_take(s, result);
 }
 
+status fe_plan_inner(struct fe_session *s, bytes text, const uint32_t *types, unsigned type_count,
+                     fe_next *next)
+{
+    struct fe_statement *inner = s->work->run.inner = fe_statement_new(s);
+    return fe_plan(s, inner, arena_copy(&inner->arena, text), types, type_count, next);
+}
+
 static const char *get_setting(void *arg, const char *name)
 {
     const struct fe_session *s = arg;

@@ -176,6 +176,9 @@ NODISCARD status fe_name(struct fe_session *s, bytes wire, struct arena *a, cons
 /* Plans TEXT into ST. ST_OK, error in work->err, or ST_PENDING with NEXT. */
 NODISCARD status fe_plan(struct fe_session *s, struct fe_statement *st, bytes text,
                          const uint32_t *types, unsigned type_count, fe_next *next);
+/* The same with the text inside the statement that runs, into a new work->run.inner. */
+NODISCARD status fe_plan_inner(struct fe_session *s, bytes text, const uint32_t *types,
+                               unsigned type_count, fe_next *next);
 void fe_context(struct fe_session *s, struct pl_context *out);
 bool fe_read_only(const struct fe_session *s);
 

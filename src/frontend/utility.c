@@ -297,13 +297,10 @@ static void prepare_planned(struct fe_session *s, status st)
 status fe_run_prepare(struct fe_session *s, const struct pl_plan *plan)
 {
     const struct pl_utility *u = plan->utility;
-    struct fe_run *r = &s->work->run;
     if (fe_statement_find(s, u->name) != NULL)
         return err_set_state(&s->work->err, ST_EXISTS, "42P05",
                              "prepared statement \"%s\" already exists", u->name);
-    r->inner = fe_statement_new(s);
-    bytes text = arena_copy(&r->inner->arena, bytes_str(u->text));
-    status st = fe_plan(s, r->inner, text, u->types, u->type_count, prepare_planned);
+    status st = fe_plan_inner(s, bytes_str(u->text), u->types, u->type_count, prepare_planned);
     return st == ST_PENDING ? st : prepared(s, st);
 }
 
@@ -452,10 +449,8 @@ static void explain_planned(struct fe_session *s, status st)
 
 status fe_run_explain(struct fe_session *s, const struct pl_plan *plan)
 {
-    struct fe_run *r = &s->work->run;
-    const struct pl_plan *outer = r->portal->statement->stmt.plan;
-    r->inner = fe_statement_new(s);
-    bytes text = arena_copy(&r->inner->arena, bytes_str(plan->utility->text));
-    status st = fe_plan(s, r->inner, text, outer->param_types, outer->param_count, explain_planned);
+    const struct pl_plan *outer = s->work->run.portal->statement->stmt.plan;
+    status st = fe_plan_inner(s, bytes_str(plan->utility->text), outer->param_types,
+                              outer->param_count, explain_planned);
     return st == ST_PENDING ? st : explain_start(s, st);
 }
