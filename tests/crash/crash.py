@@ -4,7 +4,7 @@
     crash.py --binary build/debug/src/metadb --kills 200
     crash.py --binary build/debug/src/metadb --site log.sync --kills 10
 
-One data directory lives through all rounds.  A round starts the server, runs the workers, ends the
+One data directory lives through --renew-after kills, then an empty one.  A round starts the server, runs the workers, ends the
 server by SIGKILL at a random moment or at an armed fault point, starts it again and compares what
 is there with what the workers know.  Every other kill is at a fault point, in turn; a fault point
 that never acted fails the run.  Now and then the restart itself is killed before it is ready.
@@ -80,12 +80,19 @@ class Run:
         self.data = os.path.join(self.dir, "data")
         self.log = os.path.join(self.dir, "server.log")
         self.keep = KEEP
-        self.workers = [Worker(i, o.seed) for i in range(o.workers)]
+        self.workers = self.new_workers(o.seed)
         self.kills = self.replays = self.start_kills = 0
+        self.renewed = self.acked = self.maybe = 0      # at the last renewal
         self.by_site = {}
 
     def clean(self):
         shutil.rmtree(self.dir)
+
+    def new_workers(self, seed):
+        return [Worker(i, seed) for i in range(self.o.workers)]
+
+    def empty(self):
+        shutil.rmtree(self.data)
 
     # -- servers -------------------------------------------------------------------------------
     def start(self, env=None, data=None, *more):
@@ -249,6 +256,21 @@ class Run:
         else:
             s.kill()
 
+    def renew(self):
+        """An empty directory: the log is kept whole, so that each replay takes longer than the one before."""
+        s = self.started()
+        self.verify(s)
+        if self.keep == KEEP and self.o.replay_every:
+            self.replay(s)
+        else:
+            s.kill()
+        self.acked += sum(w.acked for w in self.workers)
+        self.maybe += sum(w.maybe for w in self.workers)
+        self.renewed = self.kills
+        self.workers = self.new_workers(self.o.seed + self.kills)
+        self.empty()
+        self.prepare().kill()
+
     def kill_start(self):
         """The first restart does not live long either."""
         s = self.start()
@@ -278,6 +300,8 @@ class Run:
             number += 1
             if self.kills >= self.o.kills * 3 // 4:
                 self.keep = CUT
+            if self.kills - self.renewed >= self.o.renew_after:
+                self.renew()
             self.round(number, self.pick(sites, number))
         s = self.started()
         self.verify(s)
@@ -289,15 +313,16 @@ class Run:
             self.fail(["fault points that never acted: %s" % ", ".join(silent)])
 
     def report(self, sites):
+        acked = self.acked + sum(w.acked for w in self.workers)
+        maybe = self.maybe + sum(w.maybe for w in self.workers)
         print("%d kills and %d during a restart; %d acknowledged statements, %d in doubt; "
-              "%d replays with equal hashes" % (self.kills, self.start_kills, sum(w.acked for w in self.workers),
-                                                sum(w.maybe for w in self.workers), self.replays))
+              "%d replays with equal hashes" % (self.kills, self.start_kills, acked, maybe, self.replays))
         print("  at a random moment: %d, of them %d in a clean stop; %d clean stops under load"
               % (self.by_site.get("random", 0) + self.by_site.get("in its stop", 0),
                  self.by_site.get("in its stop", 0), self.by_site.get("SIGTERM", 0)))
         for x in sites:
             print("  at %s: %d%s" % (x.name, x.fired, ", missed %d" % x.missed if x.missed else ""))
-        if sum(w.acked for w in self.workers) < self.kills:
+        if acked < self.kills:
             self.fail(["hardly any statement was acknowledged"])
 
 
@@ -310,6 +335,7 @@ def options(p):
     p.add_argument("--site", action="append", default=[], help="only these fault points")
     p.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     p.add_argument("--replay-every", type=int, default=20)
+    p.add_argument("--renew-after", type=int, default=200, help="kills that one data directory lives through")
     p.add_argument("--writers", default="auto,thread", help="who writes the log, drawn at each start")
     p.add_argument("--set", action="append", default=[], metavar="--NAME=VALUE",
                    help="a further setting of the server")

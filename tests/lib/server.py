@@ -1,4 +1,5 @@
 """Start and stop a metadb server of the test's own: loopback, a free port, ended by its process id."""
+import ctypes
 import os
 import select
 import signal
@@ -22,6 +23,16 @@ def clean_env(**more):
     return full
 
 
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+def end_with_test():
+    """In the server's process: the kernel kills it when the test is gone, however that ended.  Servers are started
+    by the test's main thread, whose end is the test's."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Server:
     """One process.  READY is what the server itself says on standard output."""
 
@@ -31,7 +42,7 @@ class Server:
         argv = [*wrap, binary, "start", "--data", data, "--listen", "127.0.0.1:%d" % self.port, *settings]
         full = clean_env(**(env or {}))
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, env=full,
-                                        start_new_session=True)
+                                        start_new_session=True, preexec_fn=end_with_test)
         self.output = b""
 
     def wait_ready(self, seconds=120):

@@ -23,7 +23,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "crash"), os.path.join(HERE, "..", "lib")]
 import crash  # noqa: E402
 from powercut import power_cut  # noqa: E402
-from workload import Worker  # noqa: E402
 
 
 class PowerRun(crash.Run):
@@ -39,6 +38,11 @@ class PowerRun(crash.Run):
         self.done = {}
         self.cuts = 0
         self.only_killed = 0.2      # share of kills without a loss of power
+        os.mkdir(self.disk)
+        self.fresh()
+
+    def empty(self):
+        shutil.rmtree(self.disk)
         os.mkdir(self.disk)
         self.fresh()
 
@@ -77,10 +81,8 @@ class PowerRun(crash.Run):
     def first_starts(self, times):
         """A directory that is only just made holds what was acknowledged, too."""
         for _ in range(times):
-            shutil.rmtree(self.disk)
-            os.mkdir(self.disk)
-            self.fresh()
-            self.workers = [Worker(i, self.o.seed + i) for i in range(self.o.workers)]
+            self.empty()
+            self.workers = self.new_workers(self.o.seed + self.kills)
             s = self.prepare()
             self.load(s, None)
             self.kills += 1
