@@ -109,21 +109,41 @@ const char *tr_heading(const PgQuery__Node *n);
 NODISCARD status tr_find_column(struct tr *t, struct tr_scope *s, const PgQuery__ColumnRef *ref,
                                 struct tr_ex *out);
 
-/* translate_expr.c */
-NODISCARD status tr_expr(struct tr *t, struct tr_scope *s, const PgQuery__Node *n,
-                         struct tr_ex *out);
+/* translate_type.c */
+static inline struct tr_ex tr_typed(const char *sql, uint32_t type)
+{
+    return (struct tr_ex){.sql = sql, .type = type, .typmod = -1};
+}
+const char *tr_type_name(struct tr *t, uint32_t type); /* for messages */
 /* To TYPE where PostgreSQL would convert implicitly; untyped literals and parameters take it. */
 NODISCARD status tr_coerce(struct tr *t, struct tr_ex *e, uint32_t type, int location);
+NODISCARD status tr_coerce_all(struct tr *t, struct tr_ex *e, unsigned count, int location,
+                               uint32_t *type);
 /* Untyped becomes text. */
 NODISCARD status tr_settle(struct tr *t, struct tr_ex *e);
 NODISCARD status tr_cast(struct tr *t, struct tr_ex *e, uint32_t type, int location);
+NODISCARD status tr_cast_text(struct tr *t, struct tr_ex *e, uint32_t type);
+/* FUNCTION of SQL and of the OID of TYPE. */
+const char *tr_call_typed(struct tr *t, const char *function, const char *sql, uint32_t type);
+unsigned tr_number_rank(uint32_t type);
+/* The one of two types of numbers that holds both. */
+uint32_t tr_wider(uint32_t a, uint32_t b);
 /* The one type of several expressions (CASE, UNION, COALESCE). */
 uint32_t tr_common_type(const struct tr_ex *e, unsigned count);
+/* translate_operator.c */
+NODISCARD status tr_operator(struct tr *t, struct tr_scope *s, const PgQuery__AExpr *e,
+                             struct tr_ex *out);
+/* L OP R. */
+NODISCARD status tr_binary(struct tr *t, const char *op, struct tr_ex *l, struct tr_ex *r,
+                           int location, struct tr_ex *out);
+/* Both sides of OP to types that may be compared, or 42883. */
+NODISCARD status tr_match(struct tr *t, const char *op, struct tr_ex *l, struct tr_ex *r,
+                          int location);
+/* translate_expr.c */
+NODISCARD status tr_expr(struct tr *t, struct tr_scope *s, const PgQuery__Node *n,
+                         struct tr_ex *out);
 NODISCARD status tr_bool(struct tr *t, struct tr_scope *s, const PgQuery__Node *n, const char *what,
                          const char **sql);
-NODISCARD status tr_sort_list(struct tr *t, struct tr_scope *s, PgQuery__Node *const *list,
-                              size_t count, const char **sql);
-const char *tr_direction(const PgQuery__SortBy *s);
 /* translate_call.c: function calls. */
 NODISCARD status tr_function(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
                              struct tr_ex *out);
@@ -134,6 +154,8 @@ NODISCARD status tr_table_function(struct tr *t, struct tr_scope *s, const PgQue
                                    bool *is, const char **sql, struct tr_source *src);
 
 /* translate_select.c */
+NODISCARD status tr_sort_list(struct tr *t, struct tr_scope *s, PgQuery__Node *const *list,
+                              size_t count, const char **sql);
 NODISCARD status tr_select(struct tr *t, struct tr_scope *outer, const PgQuery__SelectStmt *s,
                            struct tr_query *out);
 

@@ -9,11 +9,6 @@
 
 #include <limits.h>
 
-static struct tr_ex typed(const char *sql, uint32_t type)
-{
-    return (struct tr_ex){.sql = sql, .type = type, .typmod = -1};
-}
-
 /* The name without pg_catalog or information_schema; other schemas are not the evaluator's. */
 static status call_name(struct tr *t, const PgQuery__FuncCall *f, const char **name)
 {
@@ -96,8 +91,8 @@ status tr_known_call(struct tr *t, const char *name, struct tr_ex *args, unsigne
         list = arena_printf(t->a, "%s%s%s", list, k ? "," : "", args[k].sql);
     }
     t->q->functions[i] = true;
-    *out = typed(arena_printf(t->a, REL_SQL_FUNCTION "(%s)", (unsigned)i, list),
-                 result_type(f, args, count));
+    *out = tr_typed(arena_printf(t->a, REL_SQL_FUNCTION "(%s)", (unsigned)i, list),
+                    result_type(f, args, count));
     return ST_OK;
 }
 
@@ -194,7 +189,7 @@ static status collecting(struct tr *t, struct tr_scope *s, const PgQuery__FuncCa
     ST_TRY(tail(t, s, f, &rest));
     ST_TRY(print_arg(t, &args[0], f->location));
     const char *separator = kind == AGG_STRING ? arena_printf(t->a, ",%s", args[1].sql) : "";
-    *out = typed(
+    *out = tr_typed(
         arena_printf(t->a, "%s('%s',%s%s%s)%s", sql, flags, args[0].sql, separator, keys, rest),
         type ? type : OID_TEXT_ARRAY);
     return ST_OK;
@@ -225,7 +220,7 @@ static status aggregate(struct tr *t, struct tr_scope *s, const PgQuery__FuncCal
         s->aggregates = true;
     if (f->agg_star && kind == AGG_COUNT) {
         ST_TRY(tail(t, s, f, &rest));
-        *out = typed(arena_printf(t->a, "count(*)%s", rest), OID_INT8);
+        *out = tr_typed(arena_printf(t->a, "count(*)%s", rest), OID_INT8);
         return ST_OK;
     }
     if (count != (kind == AGG_STRING ? 2u : 1u))
@@ -240,9 +235,9 @@ static status aggregate(struct tr *t, struct tr_scope *s, const PgQuery__FuncCal
         (kind == AGG_BOOL && family != FAMILY_BOOL))
         return no_function(t, name, args, count, f->location);
     ST_TRY(tail(t, s, f, &rest));
-    *out = typed(arena_printf(t->a, "%s(%s%s)%s", aggregates[which].sql,
-                              f->agg_distinct ? "DISTINCT " : "", args[0].sql, rest),
-                 aggregate_type(kind, args[0].type));
+    *out = tr_typed(arena_printf(t->a, "%s(%s%s)%s", aggregates[which].sql,
+                                 f->agg_distinct ? "DISTINCT " : "", args[0].sql, rest),
+                    aggregate_type(kind, args[0].type));
     return ST_OK;
 }
 
@@ -256,7 +251,7 @@ static status window(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *
     }
     ST_TRY(tail(t, s, f, &rest));
     uint32_t type = windows[which].result ? windows[which].result : count ? args[0].type : OID_TEXT;
-    *out = typed(arena_printf(t->a, "%s(%s)%s", windows[which].name, list, rest), type);
+    *out = tr_typed(arena_printf(t->a, "%s(%s)%s", windows[which].name, list, rest), type);
     return ST_OK;
 }
 
@@ -341,19 +336,19 @@ static status srf(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f, 
     ST_TRY(arguments(t, s, f, &args, &count));
     if (strcmp(name, "generate_series") == 0) {
         ST_TRY(series_call(t, args, count, f->location, &call, &element));
-        *out = typed(arena_printf(t->a, "%s.value", srf_scan(t, s, call)), element);
+        *out = tr_typed(arena_printf(t->a, "%s.value", srf_scan(t, s, call)), element);
         return ST_OK;
     }
     ST_TRY(unnest_call(t, args, count, name, f->location, &call, &element));
     const char *scan = srf_scan(t, s, call);
     if (strcmp(name, "unnest") == 0 || strcmp(name, "pg_partition_ancestors") == 0)
-        *out = typed(arena_printf(t->a, "%s.value", scan), element);
+        *out = tr_typed(arena_printf(t->a, "%s.value", scan), element);
     else if (strcmp(name, "generate_subscripts") == 0)
-        *out = typed(arena_printf(t->a, "%s.sub", scan), OID_INT4);
+        *out = tr_typed(arena_printf(t->a, "%s.sub", scan), OID_INT4);
     else
-        *out =
-            typed(arena_printf(t->a, "%s(%s.value,%s.ord)", tr_call(t, REL_FN_ROW, 2), scan, scan),
-                  OID_XN);
+        *out = tr_typed(
+            arena_printf(t->a, "%s(%s.value,%s.ord)", tr_call(t, REL_FN_ROW, 2), scan, scan),
+            OID_XN);
     return ST_OK;
 }
 
@@ -413,13 +408,13 @@ static status special(struct tr *t, const char *name, struct tr_ex *args, unsign
 {
     *is = true;
     if (strcmp(name, "pg_typeof") == 0 && count == 1) {
-        *out = typed(arena_printf(t->a, "%u", args[0].type), OID_REGTYPE);
+        *out = tr_typed(arena_printf(t->a, "%u", args[0].type), OID_REGTYPE);
         return ST_OK;
     }
     if ((strcmp(name, "extract") == 0 || strcmp(name, "date_part") == 0) && count == 2 &&
         args[1].type == OID_INTERVAL && args[0].literal && strcmp(args[0].literal, "epoch") == 0) {
-        *out = typed(arena_printf(t->a, "(%s/1e6)", args[1].sql),
-                     name[0] == 'e' ? OID_NUMERIC : OID_FLOAT8);
+        *out = tr_typed(arena_printf(t->a, "(%s/1e6)", args[1].sql),
+                        name[0] == 'e' ? OID_NUMERIC : OID_FLOAT8);
         return ST_OK;
     }
     bool object = strcmp(name, "json_build_object") == 0 || strcmp(name, "jsonb_build_object") == 0;
@@ -430,8 +425,8 @@ static status special(struct tr *t, const char *name, struct tr_ex *args, unsign
             ST_TRY(print_arg(t, &args[i], location));
             list = arena_printf(t->a, "%s%s%s", list, i ? "," : "", args[i].sql);
         }
-        *out = typed(arena_printf(t->a, "%s(%s)", object ? "json_object" : "json_array", list),
-                     name[4] == 'b' ? 3802 : OID_JSON);
+        *out = tr_typed(arena_printf(t->a, "%s(%s)", object ? "json_object" : "json_array", list),
+                        name[4] == 'b' ? 3802 : OID_JSON);
         return ST_OK;
     }
     *is = false;

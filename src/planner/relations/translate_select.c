@@ -425,7 +425,7 @@ static status select_list(struct tr *t, struct tr_scope *s, const PgQuery__Selec
 
 /* ---- order, groups, limit ---- */
 
-const char *tr_direction(const PgQuery__SortBy *s)
+static const char *direction(const PgQuery__SortBy *s)
 {
     bool down = s->sortby_dir == PG_QUERY__SORT_BY_DIR__SORTBY_DESC;
     bool first = s->sortby_nulls == PG_QUERY__SORT_BY_NULLS__SORTBY_NULLS_FIRST ||
@@ -449,8 +449,8 @@ status tr_sort_list(struct tr *t, struct tr_scope *s, PgQuery__Node *const *list
         struct tr_ex e;
         ST_TRY(tr_expr(t, s, list[i]->sort_by->node, &e));
         ST_TRY(tr_settle(t, &e));
-        *sql = arena_printf(t->a, "%s%s%s%s", *sql, i ? "," : "", e.sql,
-                            tr_direction(list[i]->sort_by));
+        *sql =
+            arena_printf(t->a, "%s%s%s%s", *sql, i ? "," : "", e.sql, direction(list[i]->sort_by));
     }
     return ST_OK;
 }
@@ -501,7 +501,7 @@ static status order_by(struct tr *t, struct tr_scope *s, const PgQuery__SelectSt
             key = e.sql;
         }
         *sql = arena_printf(t->a, "%s%s%s%s", *sql, (*sql)[0] ? "," : " ORDER BY ", key,
-                            tr_direction(by));
+                            direction(by));
     }
     return ST_OK;
 }
