@@ -813,24 +813,35 @@ static status syntax_error(const PgQueryError *e, struct err *err)
     return ST_SYNTAX;
 }
 
+status pl__tree_new(const char *text, PgQuery__ParseResult **out, struct err *err)
+{
+    PgQueryProtobufParseResult r = pg_query_parse_protobuf(text);
+    status st = ST_OK;
+    *out = NULL;
+    if (r.error != NULL) {
+        st = syntax_error(r.error, err);
+    } else {
+        *out = pg_query__parse_result__unpack(NULL, r.parse_tree.len,
+                                              (const uint8_t *)r.parse_tree.data);
+        if (*out == NULL)
+            st = err_set(err, ST_NO_MEMORY, "cannot read the parse tree");
+    }
+    pg_query_free_protobuf_parse_result(r);
+    return st;
+}
+
+void pl__tree_free(PgQuery__ParseResult *tree)
+{
+    if (tree != NULL)
+        pg_query__parse_result__free_unpacked(tree, NULL);
+}
+
 status pl__parse(const char *text, struct arena *a, const struct ast_stmt **stmts, unsigned *count,
                  struct err *err)
 {
     struct copy c = {.a = a};
-    PgQuery__ParseResult *tree = NULL;
-    status st = ST_OK;
-
-    PgQueryProtobufParseResult r = pg_query_parse_protobuf(text);
-    if (r.error != NULL) {
-        st = syntax_error(r.error, err);
-        goto out;
-    }
-    tree =
-        pg_query__parse_result__unpack(NULL, r.parse_tree.len, (const uint8_t *)r.parse_tree.data);
-    if (tree == NULL) {
-        st = err_set(err, ST_NO_MEMORY, "cannot read the parse tree");
-        goto out;
-    }
+    PgQuery__ParseResult *tree;
+    ST_TRY(pl__tree_new(text, &tree, err));
     struct ast_stmt *list = ARENA_ARRAY(a, struct ast_stmt, tree->n_stmts + 1);
     for (size_t i = 0; i < tree->n_stmts; i++) {
         list[i] = *copy_stmt(&c, tree->stmts[i]->stmt);
@@ -839,11 +850,8 @@ status pl__parse(const char *text, struct arena *a, const struct ast_stmt **stmt
     }
     *stmts = list;
     *count = (unsigned)tree->n_stmts;
-out:
-    if (tree != NULL)
-        pg_query__parse_result__free_unpacked(tree, NULL);
-    pg_query_free_protobuf_parse_result(r);
-    return st;
+    pl__tree_free(tree);
+    return ST_OK;
 }
 
 uint64_t pl__fingerprint(const char *text)

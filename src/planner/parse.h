@@ -15,6 +15,11 @@
 /* Parses TEXT (with a NUL) into statements in A. 42601 with PostgreSQL's message and position. */
 NODISCARD status pl__parse(const char *text, struct arena *a, const struct ast_stmt **stmts,
                            unsigned *count, struct err *err);
+/* libpg_query's own tree of TEXT, for relations/translate.c; the same errors. The caller
+ * frees it. */
+struct PgQuery__ParseResult;
+NODISCARD status pl__tree_new(const char *text, struct PgQuery__ParseResult **out, struct err *err);
+void pl__tree_free(struct PgQuery__ParseResult *tree); /* NULL is fine */
 /* libpg_query's fingerprint: for statistics, never to find a plan. 0 if TEXT does not parse. */
 uint64_t pl__fingerprint(const char *text);
 

@@ -11,6 +11,7 @@
  * I3. Depth and memory are bounded (tr_enter): 54001.
  */
 #include "planner/relations/translate.h"
+#include "planner/parse.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -374,27 +375,11 @@ status rel_translate(struct catalog_query *q, bytes text, const uint32_t *types,
         t->params[i] = types[i] == OID_UNKNOWN ? 0 : types[i];
     t->param_count = type_count;
 
-    status st = ST_OK;
-    PgQuery__ParseResult *tree = NULL;
-    PgQueryProtobufParseResult parsed = pg_query_parse_protobuf(arena_strdup(t->a, text));
-    if (parsed.error) {
-        int at = parsed.error->cursorpos > 0 ? parsed.error->cursorpos - 1 : -1;
-        st = tr_fail(t, ST_SYNTAX, "42601", -1, "%s", parsed.error->message);
-        if (at >= 0)
-            t->err->position = (uint32_t)parsed.error->cursorpos;
-        goto out;
-    }
-    tree = pg_query__parse_result__unpack(NULL, parsed.parse_tree.len,
-                                          (const uint8_t *)parsed.parse_tree.data);
-    if (!tree) {
-        st = tr_fail(t, ST_INTERNAL, "XX000", -1, "the parse tree cannot be read");
-        goto out;
-    }
-    ST_GOTO(out, statement(t, tree));
-    collect(t);
-out:
-    if (tree)
-        pg_query__parse_result__free_unpacked(tree, NULL);
-    pg_query_free_protobuf_parse_result(parsed);
+    PgQuery__ParseResult *tree;
+    ST_TRY(pl__tree_new(arena_strdup(t->a, text), &tree, err));
+    status st = statement(t, tree);
+    if (st == ST_OK)
+        collect(t);
+    pl__tree_free(tree);
     return st;
 }
