@@ -111,8 +111,6 @@ void cl_shard_fence(struct cl_shard *s, status st);
 
 /* shard_flush.c: seals, starts a due flush, moves log time for it; cheap enough for every turn. */
 void cl_shard_flush_poll(struct cl_shard *s);
-/* Seals whatever there is; false if that was nothing. */
-bool cl_shard_seal(struct cl_shard *s);
 /* Once in a while: age, memory pressure, the log's limit, waiters. */
 void cl__flush_maintain(struct cl_node *n);
 /* Calls waiters whose condition has come true, or who would wait for ever. */

@@ -153,7 +153,8 @@ void cl_shard_flush_poll(struct cl_shard *s)
     flush_start(s, log_time);
 }
 
-bool cl_shard_seal(struct cl_shard *s)
+/* Seals whatever there is; false if that was nothing. */
+static bool seal(struct cl_shard *s)
 {
     if (!quiet(s) || !kv_state_seal(s->state, true))
         return false;
@@ -196,7 +197,7 @@ static void move_log_time(struct cl_shard *s, hlc_ts now)
 static void seal_old(struct cl_shard *s, uint64_t now_us)
 {
     if (s->unsealed_us != 0 && now_us - s->unsealed_us > s->node->options.memtable_age_us)
-        (void)cl_shard_seal(s);
+        (void)seal(s);
 }
 
 void cl__flush_pressure(struct cl_node *n)
@@ -212,7 +213,7 @@ void cl__flush_pressure(struct cl_node *n)
         }
     }
     if (largest != NULL)
-        (void)cl_shard_seal(largest);
+        (void)seal(largest);
 }
 
 /* The shard that keeps the oldest log segment alive is flushed. */
@@ -226,9 +227,9 @@ static void seal_pinning(struct cl_node *n)
     if (kv_state_flush_due(s->state) != 0 || s->flushing)
         return;
     n->counters.forced_flushes++;
-    if (!cl_shard_seal(s)) {
+    if (!seal(s)) {
         kv_state_touch(s->state); /* what it pins changed nothing, but is in the log */
-        (void)cl_shard_seal(s);
+        (void)seal(s);
     }
 }
 
@@ -251,7 +252,7 @@ void cl__flush_wait(struct cl_node *n, struct cl_flush_wait *w)
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
         w->target[i] = kv_state_record(s->state)->applied_index;
-        (void)cl_shard_seal(s);
+        (void)seal(s);
     }
     list_push_back(&n->flush_waits, &w->node);
     cl__node_kick(n);

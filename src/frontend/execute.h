@@ -145,8 +145,7 @@ void fe_row_of_datums(struct fe_session *s, const struct kv_datum *datums);
 /* Delivers stored rows up to the limit; true if that was all. */
 bool fe_store_deliver(struct fe_session *s, struct fe_portal *p);
 
-/* copy_out.c: one row in COPY's formats */
-void fe_copy_row_begin(struct fe_session *s);
+/* copy_out.c: one field in COPY's text or CSV */
 void fe_copy_text_field(struct fe_run *r, struct obuf *o, bool first, bytes field, bool null);
 
 #endif

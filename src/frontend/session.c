@@ -349,11 +349,6 @@ void fe_message_done(struct fe_session *s)
         s->work->cancelled = s->work->timed_out = false;
 }
 
-bool fe_session_is_idle(const struct fe_session *s)
-{
-    return !s->busy && s->work == NULL;
-}
-
 void fe_session_stop(struct fe_session *s)
 {
     s->stopping = true;

@@ -134,8 +134,6 @@ void fe_session_continue(struct fe_session *s);
 void fe_session_cancel(struct fe_session *s, bool timeout);
 /* The server stops: an idle session ends now, another one at its next ReadyForQuery. */
 void fe_session_stop(struct fe_session *s);
-/* Is there nothing to finish? */
-bool fe_session_is_idle(const struct fe_session *s);
 
 /* -- inside the folder ------------------------------------------------------------------------- */
 

@@ -36,7 +36,6 @@ NODISCARD status kv__link(struct kv_run *r);
 NODISCARD status kv__make_path(struct kv_run *r);
 NODISCARD status kv__detach(struct kv_run *r);
 NODISCARD status kv__reclaim(struct kv_run *r);
-NODISCARD status kv__lock(struct kv_run *r);
 NODISCARD status kv__bootstrap(struct kv_run *r);
 /* Changes of users' quota that are not in their rows yet. Zeroed at the start. */
 #define KV__SUMS 64u

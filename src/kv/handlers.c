@@ -59,7 +59,7 @@ static status lock_key(struct kv_run *r, const struct kv_datum *key)
     return ST_OK;
 }
 
-status kv__lock(struct kv_run *r)
+static status lock(struct kv_run *r)
 {
     return kv__each_key(r, lock_key);
 }
@@ -73,7 +73,7 @@ static status dispatch(struct kv_run *r)
     case KV_OP_UPDATE: return kv__update(r);
     case KV_OP_DELETE: return kv__delete(r);
     case KV_OP_DELETE_RANGE: return kv__delete_range(r);
-    case KV_OP_LOCK: return kv__lock(r);
+    case KV_OP_LOCK: return lock(r);
     case KV_OP_MOVE: return meta ? kv__move(r) : ST_UNSUPPORTED;
     case KV_OP_LINK: return meta ? kv__link(r) : ST_UNSUPPORTED;
     case KV_OP_MAKE_PATH: return meta ? kv__make_path(r) : ST_UNSUPPORTED;

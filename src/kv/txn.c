@@ -74,11 +74,6 @@ bool kv_txn_has_writes(const struct kv_txn *t)
     return t->write_count > 0 || t->delta_count > 0;
 }
 
-unsigned kv_txn_write_count(const struct kv_txn *t)
-{
-    return t->write_count;
-}
-
 bytes kv_txn_cold_key(const struct kv_txn *t)
 {
     return t->cold_key;

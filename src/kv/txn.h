@@ -23,7 +23,6 @@ struct kv_view *kv_txn_view(struct kv_txn *t);
  * NULL. */
 void kv_txn_set_stamp(struct kv_txn *t, hlc_ts stamp);
 bool kv_txn_has_writes(const struct kv_txn *t);
-unsigned kv_txn_write_count(const struct kv_txn *t);
 
 /* -- for handlers ------------------------------------------------------------------------------ */
 

@@ -118,7 +118,8 @@ static const struct kv_table_def usage_def = {
     .read_only = true,
 };
 
-status pl__no_function(struct pl__compile *c, const struct ast_node *n)
+/* 42883 for a call of the function and with the arguments of N. */
+static status no_function(struct pl__compile *c, const struct ast_node *n)
 {
     char call[400];
     size_t at = 0;
@@ -169,7 +170,7 @@ static status arguments(struct pl__compile *c, const struct ast_node *n, const e
         if (pl__check_assign(c, &column, args[i]) != ST_OK ||
             (text && args[i]->oid != OID_UNKNOWN && args[i]->oid != OID_TEXT &&
              args[i]->oid != OID_VARCHAR && args[i]->oid != OID_NAME))
-            return pl__no_function(c, n);
+            return no_function(c, n);
     }
     *out = args;
     return ST_OK;
@@ -217,6 +218,8 @@ static status beside_others(struct pl__compile *c, const struct ast_stmt *s)
     return ST_UNSUPPORTED;
 }
 
+static status bind_meta_function(struct pl__bind *b);
+
 status pl__compile_meta_function(struct pl__compile *c, const struct ast_stmt *s)
 {
     bool in_from, known = false;
@@ -236,7 +239,7 @@ status pl__compile_meta_function(struct pl__compile *c, const struct ast_stmt *s
     if (!known)
         return ST_UNSUPPORTED;
     if (f == NULL || n->star || !n->plain)
-        return pl__no_function(c, n);
+        return no_function(c, n);
     if (in_from != f->is_table || !bare(s))
         return pl__no_pattern(c, n->at, f->id,
                               f->is_table ? "it stands alone in FROM, without other clauses"
@@ -255,7 +258,7 @@ status pl__compile_meta_function(struct pl__compile *c, const struct ast_stmt *s
     c->plan->pub.tag = "SELECT";
     c->plan->pattern_id = f->id;
     c->plan->body = t;
-    c->plan->bind = pl__bind_meta_function;
+    c->plan->bind = bind_meta_function;
     return ST_OK;
 }
 
@@ -355,7 +358,7 @@ static status bind_operation(struct pl__bind *b, const struct meta_row *f,
     return ST_INTERNAL;
 }
 
-status pl__bind_meta_function(struct pl__bind *b)
+static status bind_meta_function(struct pl__bind *b)
 {
     const struct pl__table *t = b->plan->body;
     const struct meta_row *f = &meta_functions[t->function];
@@ -415,6 +418,18 @@ static status all_columns(struct pl__compile *c, const struct kv_table_def *def)
     return pl__projection(c, &scope, &all, 1);
 }
 
+static status bind_admin_function(struct pl__bind *b)
+{
+    const struct admin *body = b->plan->body;
+    const struct cl_function *f = b->plan->function;
+    struct kv_datum *args = ARENA_ARRAY(b->a, struct kv_datum, f->arg_count + 1);
+    for (unsigned i = 0; i < f->arg_count; i++)
+        ST_TRY(datum(b, body->args[i], f->args[i].type, &args[i]));
+    b->out->function = f;
+    b->out->args = args;
+    return ST_OK;
+}
+
 status pl__compile_admin_function(struct pl__compile *c, const struct ast_stmt *s)
 {
     bool in_from;
@@ -428,13 +443,13 @@ status pl__compile_admin_function(struct pl__compile *c, const struct ast_stmt *
             f = &all[i];
     }
     if (f == NULL || n->star || !n->plain)
-        return pl__no_function(c, n);
+        return no_function(c, n);
     if (!bare(s))
         return pl__no_pattern(c, n->at, PATTERN_FUNCTION, "it has no other clauses");
     struct admin *body = ARENA_NEW(c->a, struct admin);
     enum kv_type types[8];
     if (f->arg_count > ARRAY_LEN(types))
-        return pl__no_function(c, n);
+        return no_function(c, n);
     for (unsigned i = 0; i < f->arg_count; i++)
         types[i] = f->args[i].type;
     ST_TRY(arguments(c, n, types, PATTERN_FUNCTION, &body->args));
@@ -449,18 +464,6 @@ status pl__compile_admin_function(struct pl__compile *c, const struct ast_stmt *
     c->plan->pattern_id = PATTERN_FUNCTION;
     c->plan->function = f;
     c->plan->body = body;
-    c->plan->bind = pl__bind_admin_function;
-    return ST_OK;
-}
-
-status pl__bind_admin_function(struct pl__bind *b)
-{
-    const struct admin *body = b->plan->body;
-    const struct cl_function *f = b->plan->function;
-    struct kv_datum *args = ARENA_ARRAY(b->a, struct kv_datum, f->arg_count + 1);
-    for (unsigned i = 0; i < f->arg_count; i++)
-        ST_TRY(datum(b, body->args[i], f->args[i].type, &args[i]));
-    b->out->function = f;
-    b->out->args = args;
+    c->plan->bind = bind_admin_function;
     return ST_OK;
 }

@@ -143,8 +143,9 @@ static status no_operator(struct pl__compile *c, const char *left, const char *o
     return ST_INVALID;
 }
 
-status pl__check_compare(struct pl__compile *c, uint32_t column, const struct pl__expr *e,
-                         enum kv_cmp cmp, int at)
+/* May a column of type COLUMN be compared with E? Sets 42883. */
+static status check_compare(struct pl__compile *c, uint32_t column, const struct pl__expr *e,
+                            enum kv_cmp cmp, int at)
 {
     if (comparable(column, e->oid))
         return ST_OK;
@@ -231,7 +232,7 @@ static status compare(struct where_pass *w, const struct ast_node *column, enum 
     if (swapped && !comparable(oid, cond.values[0]->oid))
         return no_operator(w->c, pl_type_name(cond.values[0]->oid), cmp_names[mirror(cmp)],
                            pl_type_name(oid), at);
-    ST_TRY(pl__check_compare(w->c, oid, cond.values[0], cmp, at));
+    ST_TRY(check_compare(w->c, oid, cond.values[0], cmp, at));
     return add(w, &cond);
 }
 
@@ -263,7 +264,7 @@ static status compare_rows(struct where_pass *w, const struct ast_node *n, enum 
         }
         whole = whole && column == i;
         ST_TRY(pl__expr_of(w->c, right->items[i], column_oid(w, column), w->nearest, &values[i]));
-        ST_TRY(pl__check_compare(w->c, column_oid(w, column), values[i], cmp, n->at));
+        ST_TRY(check_compare(w->c, column_oid(w, column), values[i], cmp, n->at));
     }
     if (cmp == KV_EQ)
         return ST_OK;
@@ -320,7 +321,7 @@ static status list(struct where_pass *w, const struct ast_node *column,
     uint32_t oid = column_oid(w, cond.column);
     for (unsigned i = 0; i < count; i++) {
         ST_TRY(pl__expr_of(w->c, items[i], oid, w->nearest, &values[i]));
-        ST_TRY(pl__check_compare(w->c, oid, values[i], KV_EQ, at));
+        ST_TRY(check_compare(w->c, oid, values[i], KV_EQ, at));
     }
     cond.values = values;
     cond.repeat = repeat_of(w->c, values, count);

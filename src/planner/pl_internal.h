@@ -102,13 +102,10 @@ NODISCARD status pl__type_name(struct pl__compile *c, const struct ast_type *t, 
                                int32_t *typmod);
 /* Heading PostgreSQL gives an output column without an alias. */
 const char *pl__heading(struct pl__compile *c, const struct ast_node *n);
-/* The slot whose literal NODE is; -1 if none. *NEGATE as in pl__expr. */
-int pl__slot_of(const struct pl__compile *c, const struct ast_node *n, bool *negate);
 
 /* SELECT of constants and session functions: PL_VALUES. ST_UNSUPPORTED without an error: not
  * ours. */
 NODISCARD status pl__compile_values(struct pl__compile *c, const struct ast_stmt *s);
-NODISCARD status pl__bind_values(struct pl__bind *b);
 
 /* -- statements on tables (canonical.c, compile_table.c, bind_*.c) ----------------------------- */
 
@@ -193,10 +190,7 @@ NODISCARD status pl__order(struct pl__compile *c, const struct pl__scope *scope,
                            struct pl__table *t, enum pl_pattern_id nearest);
 NODISCARD status pl__limit(struct pl__compile *c, const struct ast_stmt *s, struct pl__table *t,
                            enum pl_pattern_id nearest);
-/* May a column of type COLUMN be compared with (assigned from) an expression of type OID? Sets
- * 42883 (42804). */
-NODISCARD status pl__check_compare(struct pl__compile *c, uint32_t column, const struct pl__expr *e,
-                                   enum kv_cmp cmp, int at);
+/* May COLUMN be assigned from E? Sets 42804. */
 NODISCARD status pl__check_assign(struct pl__compile *c, const struct kv_column *column,
                                   const struct pl__expr *e);
 
@@ -237,11 +231,7 @@ NODISCARD status pl__bind_insert(struct pl__bind *b);
 NODISCARD status pl__bind_update(struct pl__bind *b);
 NODISCARD status pl__bind_delete(struct pl__bind *b);
 NODISCARD status pl__bind_move(struct pl__bind *b);
-NODISCARD status pl__bind_meta_function(struct pl__bind *b);
-NODISCARD status pl__bind_admin_function(struct pl__bind *b);
 
-/* 42883 for a call of NAME with the arguments of N. */
-status pl__no_function(struct pl__compile *c, const struct ast_node *n);
 /* 0A000: no pattern matches. NEAREST and what DIFFERS go into DETAIL. */
 status pl__no_pattern(struct pl__compile *c, int at, enum pl_pattern_id nearest,
                       const char *differs, ...) PRINTF_LIKE(4, 5);

@@ -85,7 +85,7 @@ static double to_double(const struct pl_value *v)
     return v->oid == OID_FLOAT4 || v->oid == OID_FLOAT8 ? v->d : (double)v->i;
 }
 
-bool pl__is_number(uint32_t oid)
+static bool is_number(uint32_t oid)
 {
     return pl__is_integer(oid) || oid == OID_NUMERIC || oid == OID_FLOAT4 || oid == OID_FLOAT8;
 }
@@ -149,13 +149,13 @@ status pl_value_convert(const struct pl_value *v, uint32_t oid, int32_t typmod, 
         ST_TRY(pl_value_from_text(oid, v->b, style, now, a, &r, err));
     } else if (oid == OID_CHAR && pl__is_text(v->oid)) {
         r.i = pl__char_from_text(v->b);
-    } else if (pl__is_integer(oid) && pl__is_number(v->oid)) {
+    } else if (pl__is_integer(oid) && is_number(v->oid)) {
         ST_TRY(to_integer(v, oid, &r.i, err));
     } else if (pl__is_integer(oid) && explicit_cast && (v->oid == OID_BOOL || v->oid == OID_CHAR)) {
         r.i = v->oid == OID_CHAR ? (int8_t)v->i : v->i;
-    } else if ((oid == OID_FLOAT4 || oid == OID_FLOAT8) && pl__is_number(v->oid)) {
+    } else if ((oid == OID_FLOAT4 || oid == OID_FLOAT8) && is_number(v->oid)) {
         r.d = oid == OID_FLOAT4 ? (double)(float)to_double(v) : to_double(v);
-    } else if (oid == OID_NUMERIC && pl__is_number(v->oid)) {
+    } else if (oid == OID_NUMERIC && is_number(v->oid)) {
         ST_TRY(to_numeric(v, a, &r.b, err));
     } else if (oid == OID_BOOL && explicit_cast && pl__is_integer(v->oid)) {
         r.i = v->i != 0;
@@ -189,7 +189,7 @@ status pl_value_to_datum(const struct pl_value *v, enum kv_type t, const char *c
     case KV_INT2:
     case KV_INT4:
     case KV_INT8:
-        if (pl__is_number(v->oid))
+        if (is_number(v->oid))
             return to_integer(v, oid, &out->i, err);
         break;
     case KV_CHAR:

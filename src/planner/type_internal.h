@@ -9,7 +9,6 @@
 
 bool pl__is_text(uint32_t oid);    /* the text kinds, unknown among them */
 bool pl__is_integer(uint32_t oid); /* oid and its aliases among them */
-bool pl__is_number(uint32_t oid);
 void pl__int_range(uint32_t oid, int64_t *lowest, int64_t *highest);
 bytes pl__trim(bytes t);             /* without white space around it */
 int64_t pl__char_from_text(bytes t); /* "char": one byte, or \ooo */

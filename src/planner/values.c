@@ -170,7 +170,8 @@ static bool odd_signs(bytes text, size_t at, size_t end)
     return odd;
 }
 
-int pl__slot_of(const struct pl__compile *c, const struct ast_node *n, bool *negate)
+/* The slot whose literal NODE is; -1 if none. *NEGATE as in pl__expr. */
+static int slot_of(const struct pl__compile *c, const struct ast_node *n, bool *negate)
 {
     *negate = false;
     if (c->scan == NULL || n->at < 0)
@@ -230,7 +231,7 @@ static status make_constant(struct pl__compile *c, const struct ast_node *n, str
     if (e->oid == OID_NUMERIC)
         ST_TRY(pl__numeric_check(e->value.b, c->a, &e->value.b, c->err));
     bool negate;
-    e->slot = pl__slot_of(c, n, &negate);
+    e->slot = slot_of(c, n, &negate);
     if (n->kind == AST_NULL || n->kind == AST_BOOL_CONST)
         e->slot = -1;
     else if (e->slot < 0)
@@ -839,6 +840,20 @@ struct values {
     unsigned count;
 };
 
+static status bind_values(struct pl__bind *b)
+{
+    const struct values *v = b->plan->body;
+    struct pl_value *out = ARENA_ARRAY(b->a, struct pl_value, v->count + 1);
+    for (unsigned i = 0; i < v->count; i++) {
+        struct pl_value x;
+        ST_TRY(pl__eval(b, v->exprs[i], 0, &x));
+        ST_TRY(pl_value_convert(&x, b->plan->pub.columns[i].oid, -1, true, b->ctx->style,
+                                b->ctx->now, b->a, &out[i], b->err));
+    }
+    b->out->values = out;
+    return ST_OK;
+}
+
 status pl__compile_values(struct pl__compile *c, const struct ast_stmt *s)
 {
     struct values *v = ARENA_NEW(c->a, struct values);
@@ -872,20 +887,6 @@ status pl__compile_values(struct pl__compile *c, const struct ast_stmt *s)
     c->plan->pub.column_count = s->target_count;
     c->plan->pattern_id = PATTERN_VALUES;
     c->plan->body = v;
-    c->plan->bind = pl__bind_values;
-    return ST_OK;
-}
-
-status pl__bind_values(struct pl__bind *b)
-{
-    const struct values *v = b->plan->body;
-    struct pl_value *out = ARENA_ARRAY(b->a, struct pl_value, v->count + 1);
-    for (unsigned i = 0; i < v->count; i++) {
-        struct pl_value x;
-        ST_TRY(pl__eval(b, v->exprs[i], 0, &x));
-        ST_TRY(pl_value_convert(&x, b->plan->pub.columns[i].oid, -1, true, b->ctx->style,
-                                b->ctx->now, b->a, &out[i], b->err));
-    }
-    b->out->values = out;
+    c->plan->bind = bind_values;
     return ST_OK;
 }

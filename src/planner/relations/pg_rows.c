@@ -43,7 +43,8 @@ unsigned rel__role_list(const struct rel_env *env, struct rel_role out[2])
     return 2;
 }
 
-const struct rel_database *rel__database_list(struct rel_env *env, unsigned *count)
+/* Databases of the snapshot, or the session's own without one. */
+static const struct rel_database *database_list(struct rel_env *env, unsigned *count)
 {
     if (env->snap && env->snap->database_count > 0) {
         *count = env->snap->database_count;
@@ -118,7 +119,7 @@ void rel__user(struct rel_build *b)
 void rel__database(struct rel_build *b)
 {
     unsigned count;
-    const struct rel_database *d = rel__database_list(b->env, &count);
+    const struct rel_database *d = database_list(b->env, &count);
     for (unsigned i = 0; i < count; i++)
         EMIT(b, I(d[i].oid), T(d[i].name), I(OID_OWNER), I(6), T("c"), FALSE, TRUE, I(-1), I(0),
              I(0), I(1663), T("C"), T("C"), N, N, N);
@@ -675,7 +676,7 @@ void rel__stat_activity(struct rel_build *b)
 {
     const struct pl_context *ctx = b->env->ctx;
     unsigned count;
-    const struct rel_database *d = rel__database_list(b->env, &count);
+    const struct rel_database *d = database_list(b->env, &count);
     struct cell database = N;
     for (unsigned i = 0; i < count; i++)
         if (ctx->database && strcmp(d[i].name, ctx->database) == 0)

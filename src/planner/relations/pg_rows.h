@@ -46,8 +46,6 @@ struct rel_role {
 };
 /* The owner of everything and, if another, the session's user. OUT has room for two. */
 unsigned rel__role_list(const struct rel_env *env, struct rel_role out[2]);
-/* Databases of the snapshot, or the session's own without one. */
-const struct rel_database *rel__database_list(struct rel_env *env, unsigned *count);
 /* "pid, name" of the primary key. */
 const char *rel__key_columns(struct arena *a, const struct kv_table_def *t);
 const char *rel__index_definition(struct arena *a, const struct kv_table_def *t, bool with_schema);

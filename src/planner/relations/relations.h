@@ -203,10 +203,9 @@ struct rel_function {
     bool not_strict; /* wants to see NULLs; others are NULL for any NULL argument */
     rel_call *call;
 };
-#define REL_RESULT_ARG1 1u    /* type of the first argument */
-#define REL_RESULT_ELEMENT 2u /* element of the first argument's type */
-const struct rel_function *rel_functions(unsigned *count); /* all parts one after another */
-const struct rel_function *rel_function_at(unsigned i);    /* NULL past the end */
+#define REL_RESULT_ARG1 1u                              /* type of the first argument */
+#define REL_RESULT_ELEMENT 2u                           /* element of the first argument's type */
+const struct rel_function *rel_function_at(unsigned i); /* NULL past the end */
 int rel_function_find(const char *name,
                       unsigned arg_count); /* -1 none of the name, -2 none with the count */
 uint32_t rel_function_oid(unsigned i);
