@@ -30,11 +30,9 @@
 
 /* log and commands */
 #define LIMIT_COMMAND_BYTES (8u * 1024u * 1024u)
-#define LIMIT_LOG_SEGMENT_BYTES (64u * 1024u * 1024u)
 
 /* transactions */
 #define LIMIT_TXN_MS 5000u
-#define LIMIT_TXN_MARGIN_MS 1000u
 #define LIMIT_TXN_WRITES 100000u
 #define LIMIT_SAVEPOINTS 4096u
 

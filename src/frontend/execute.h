@@ -77,7 +77,6 @@ struct fe_work {
     bool cancelled, timed_out;
     bool uncertain; /* waits for a write: a cancel comes too late */
     struct loop_timer *sleep;
-    struct loop *sleep_loop;
     struct fe_session *session;
 };
 

@@ -47,7 +47,6 @@ struct setting {
 
 #define ISOLATION_CHOICES "|serializable|repeatable read|read committed|read uncommitted|"
 #define MESSAGE_CHOICES "|debug5|debug4|debug3|debug2|debug1|debug|log|info|notice|warning|error|"
-#define ON_OFF_AUTO "|auto|on|off|force|"
 
 /* In order of names without regard to case: SHOW ALL prints them so. */
 static const struct setting table[] = {

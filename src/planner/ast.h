@@ -203,8 +203,6 @@ static inline bool ast_is_query(const struct ast_stmt *s)
 }
 
 #define CURSOR_SCROLL 0x2u
-#define CURSOR_NO_SCROLL 0x4u
-#define CURSOR_BINARY 0x1u
 #define CURSOR_HOLD 0x20u
 
 #endif

@@ -148,7 +148,6 @@ struct pl__table {
     bool count, backwards, for_update;
     kv_column_set output; /* SELECT: columns of the result */
     const struct pl__expr *limit;
-    bool limit_zero_row; /* LIMIT belongs to the one row of a count */
 
     /* INSERT */
     const unsigned *columns;

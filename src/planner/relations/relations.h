@@ -82,8 +82,7 @@ struct rel_type {
     uint32_t elem;
     char align, storage;
     uint32_t collation;
-    const char *io;    /* prefix of its input and output functions: "bool", "date_" */
-    const char *modin; /* typmodin, NULL */
+    const char *io; /* prefix of its input and output functions: "bool", "date_" */
 };
 const struct rel_type *rel_types(unsigned *count);
 /* NULL if unknown. IS_ARRAY: OID is the array of the type returned. */
@@ -126,7 +125,6 @@ bool rel_type_io_name(const struct rel_type *t, unsigned which, char *out, size_
 #define OID_METADB 13300u
 #define OID_OWNER 10u /* the role that owns everything */
 #define OID_CLASS_PG_CLASS 1259u
-#define OID_CLASS_PG_TYPE 1247u
 #define OID_CLASS_PG_PROC 1255u
 
 struct rel_column {

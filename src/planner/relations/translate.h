@@ -66,9 +66,8 @@ struct tr_scope {
     unsigned count, capacity;
     struct tr_cte *ctes;
     struct tr_srf *srfs;
-    const char *srf_from; /* ", pg_unnest(…) AS t5…" */
-    bool srf_allowed;     /* in the select list */
-    bool aggregates;      /* one was seen */
+    bool srf_allowed; /* in the select list */
+    bool aggregates;  /* one was seen */
 };
 
 /* A query, translated. */
