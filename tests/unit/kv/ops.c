@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/codec.h"
+#include "base/rcu.h"
 #include "kv/handler.h"
 
 #include <inttypes.h>
@@ -470,6 +471,36 @@ void shard_close(struct shard *s)
     arena_fini(&s->arena);
     obuf_fini(&s->command);
     obuf_fini(&s->log);
+}
+
+int shard_setup(void **state)
+{
+    static struct shard shard;
+    shard_open(&shard);
+    *state = &shard;
+    return 0;
+}
+
+int shard_teardown(void **state)
+{
+    shard_close(*state);
+    rcu_quiescent();
+    return 0;
+}
+
+void tests_begin(void)
+{
+    rcu_thread_register();
+    rcu_online();
+}
+
+int tests_end(int failed)
+{
+    rcu_offline();
+    rcu_barrier_all();
+    rcu_barrier_all(); /* a released list releases memtables, which are deferred again */
+    rcu_thread_unregister();
+    return failed;
 }
 
 /* Applies a stamped command as the next entry. With s->sweep the first read of it from the store is

@@ -37,6 +37,14 @@ struct shard {
     char text[1 << 16];
 };
 
+/* For cmocka: *STATE is a shard that is open. */
+int shard_setup(void **state);
+int shard_teardown(void **state);
+/* The end of a test's main: TESTS with this thread known to RCU. */
+#define run_shard_tests(tests) (tests_begin(), tests_end(cmocka_run_group_tests(tests, NULL, NULL)))
+void tests_begin(void);
+int tests_end(int failed);
+
 void shard_open(struct shard *s); /* with a root directory */
 void shard_close(struct shard *s);
 /* The operation's SQLSTATE, "00000" when it was applied well. */

@@ -2,7 +2,6 @@
 #include "ops.h"
 
 #include "base/codec.h"
-#include "base/rcu.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,21 +9,6 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-
-static int setup(void **state)
-{
-    static struct shard shard;
-    shard_open(&shard);
-    *state = &shard;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    shard_close(*state);
-    rcu_quiescent();
-    return 0;
-}
 
 static const char *const statements[] = {
     "insert meta pid=0 name=a type=d id=17 uid=NULL gid=DEFAULT attr=xyz | 0 b f 18 3 4 NULL",
@@ -207,17 +191,10 @@ static void failed_command_moves_only_the_position(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, shard_setup, shard_teardown)
         T(operations_survive_the_round_trip), T(truncated_commands_are_refused),
         T(item_batches_are_checked),          T(stamps_never_go_back),
         T(header_carries_origin_and_stamp),   T(failed_command_moves_only_the_position),
     };
-    rcu_thread_register();
-    rcu_online();
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    rcu_offline();
-    rcu_barrier_all();
-    rcu_barrier_all(); /* a released list releases memtables, which are deferred again */
-    rcu_thread_unregister();
-    return failed;
+    return run_shard_tests(tests);
 }

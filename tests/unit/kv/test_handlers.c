@@ -3,28 +3,11 @@
 
 #include "kv/handler.h"
 
-#include "base/rcu.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include <cmocka.h>
-
-static int setup(void **state)
-{
-    static struct shard shard;
-    shard_open(&shard);
-    *state = &shard;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    shard_close(*state);
-    rcu_quiescent();
-    return 0;
-}
 
 /* -- create and mkdir -------------------------------------------------------------------------- */
 
@@ -771,7 +754,7 @@ static void items_count_once_however_often_they_come(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, shard_setup, shard_teardown)
         T(file_gets_defaults),
         T(returning_shows_the_seq_of_the_command),
         T(mkdir_splits_entry_and_own_row),
@@ -816,12 +799,5 @@ int main(void)
         T(index_follows_entries),
         T(items_count_once_however_often_they_come),
     };
-    rcu_thread_register();
-    rcu_online();
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    rcu_offline();
-    rcu_barrier_all();
-    rcu_barrier_all(); /* a released list releases memtables, which are deferred again */
-    rcu_thread_unregister();
-    return failed;
+    return run_shard_tests(tests);
 }

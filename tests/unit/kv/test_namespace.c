@@ -701,12 +701,5 @@ int main(void)
         cmocka_unit_test(transactions_match_the_naive_namespace),
         cmocka_unit_test(concurrent_transactions_leave_a_tree),
     };
-    rcu_thread_register();
-    rcu_online();
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    rcu_offline();
-    rcu_barrier_all();
-    rcu_barrier_all(); /* a released list releases memtables, which are deferred again */
-    rcu_thread_unregister();
-    return failed;
+    return run_shard_tests(tests);
 }

@@ -1,7 +1,6 @@
 /* Reads page by page: points, ranges, counts, paths, listings with attributes, usage. */
 #include "ops.h"
 
-#include "base/rcu.h"
 #include "kv/handler.h"
 
 #include <setjmp.h>
@@ -12,23 +11,15 @@
 
 static int setup(void **state)
 {
-    static struct shard shard;
-    shard_open(&shard);
-    *state = &shard;
+    shard_setup(state);
+    struct shard *shard = *state;
     EXPECT(
         "00000",
-        run(&shard,
+        run(shard,
             "insert meta pid=0 name=d type=d id=17 uid=1 size=0 | 17 a f 1 1 10 | 17 b f 2 2 20 | "
             "17 sub d 18 3 0 | 18 x f 3 1 5"));
-    EXPECT("00000", run(&shard, "insert meta pid=0 name=top id=9 size=100"));
-    EXPECT("00000", run(&shard, "link 17 b 18 hard"));
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    shard_close(*state);
-    rcu_quiescent();
+    EXPECT("00000", run(shard, "insert meta pid=0 name=top id=9 size=100"));
+    EXPECT("00000", run(shard, "link 17 b 18 hard"));
     return 0;
 }
 
@@ -339,19 +330,12 @@ static void cold_pages_go_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, shard_teardown)
         T(points_come_in_their_order),    T(ranges_page_both_ways),
         T(pages_go_on_behind_own_writes), T(filters_and_counts),
         T(callback_ends_a_page),          T(resolve_walks_a_path),
         T(list_attr_adds_attributes),     T(usage_counts_what_is_below),
         T(expired_rows_are_left_out),     T(cold_pages_go_on),
     };
-    rcu_thread_register();
-    rcu_online();
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    rcu_offline();
-    rcu_barrier_all();
-    rcu_barrier_all(); /* a released list releases memtables, which are deferred again */
-    rcu_thread_unregister();
-    return failed;
+    return run_shard_tests(tests);
 }

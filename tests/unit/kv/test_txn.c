@@ -1,8 +1,6 @@
 /* Transactions of sessions: own writes, conflicts, savepoints. */
 #include "ops.h"
 
-#include "base/rcu.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,18 +9,10 @@
 
 static int setup(void **state)
 {
-    static struct shard shard;
-    shard_open(&shard);
-    *state = &shard;
+    shard_setup(state);
+    struct shard *shard = *state;
     EXPECT("00000",
-           run(&shard, "insert meta pid=0 name=d type=d id=17 | 0 e d 18 | 17 a f 1 | 17 b f 2"));
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    shard_close(*state);
-    rcu_quiescent();
+           run(shard, "insert meta pid=0 name=d type=d id=17 | 0 e d 18 | 17 a f 1 | 17 b f 2"));
     return 0;
 }
 
@@ -366,7 +356,7 @@ static void range_in_a_transaction_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, shard_teardown)
         T(own_writes_are_seen_and_nobody_elses),
         T(scans_merge_own_writes_both_ways),
         T(first_committer_wins),
@@ -387,12 +377,5 @@ int main(void)
         T(drawn_ids_inside_do_not_use_the_counter),
         T(range_in_a_transaction_is_bounded),
     };
-    rcu_thread_register();
-    rcu_online();
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    rcu_offline();
-    rcu_barrier_all();
-    rcu_barrier_all(); /* a released list releases memtables, which are deferred again */
-    rcu_thread_unregister();
-    return failed;
+    return run_shard_tests(tests);
 }
