@@ -40,7 +40,7 @@ lane_server() {
         >"$lane_dir/out" 2>"$lane_dir/err" </dev/null &
     pid=$!
     for _ in $(seq 600); do
-        grep -q ready "$lane_dir/out" && break
+        grep -qs ready "$lane_dir/out" && break
         kill -0 "$pid" 2>/dev/null || break
         sleep 0.1
     done
