@@ -72,48 +72,18 @@ static uint64_t varint_bytewise(struct reader *r)
     return 0;
 }
 
-/* Closes the gaps that the continuation bits leave between eight groups of seven bits. */
-static uint64_t join_groups(uint64_t w)
-{
-    w &= 0x7F7F7F7F7F7F7F7Fu;
-    w = (w & 0x007F007F007F007Fu) | ((w & 0x7F007F007F007F00u) >> 1);
-    w = (w & 0x00003FFF00003FFFu) | ((w & 0x3FFF00003FFF0000u) >> 2);
-    return (w & 0x000000000FFFFFFFu) | ((w & 0x0FFFFFFF00000000u) >> 4);
-}
-
-/* The ninth and tenth byte of a number that begins with V. */
-static uint64_t varint_tail(struct reader *r, uint64_t v)
-{
-    uint8_t ninth = r->next[8], tenth = r->next[9];
-    bool ten = ninth >= 0x80;
-    if (ten ? tenth != 1 : ninth == 0) { /* bits above 64, or a last group that is zero */
-        latch(r);
-        return 0;
-    }
-    r->next += ten ? 10 : 9;
-    return v | (uint64_t)(ninth & 0x7F) << 56 | (uint64_t)ten << 63;
-}
-
-/* Numbers of up to eight bytes, timestamps among them, take one load. */
 uint64_t codec__varint_long(struct reader *r)
 {
-    uint64_t w, last;
-    size_t left = (size_t)(r->end - r->next);
-    if (left < sizeof w)
+    uint64_t v;
+    size_t size;
+    if (r->end - r->next < VARINT_MAX_BYTES)
         return varint_bytewise(r);
-    memcpy(&w, r->next, sizeof w);
-    last = ~w & 0x8080808080808080u;
-    if (last == 0)
-        return left < VARINT_MAX_BYTES ? varint_bytewise(r) : varint_tail(r, join_groups(w));
-    last &= 0 - last;       /* the top bit of the last byte */
-    w &= last | (last - 1); /* that byte and those before it */
-    size_t size = (size_t)__builtin_ctzll(last) / 8 + 1;
-    if (size > 1 && w < last >> 7) { /* the last group is zero */
+    size = varint_at(r->next, &v);
+    if (size == 0)
         latch(r);
-        return 0;
-    }
-    r->next += size;
-    return join_groups(w);
+    else
+        r->next += size;
+    return v;
 }
 
 /* Opens gaps for the continuation bits in a number of up to 56 bits. */

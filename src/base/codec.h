@@ -37,6 +37,36 @@ static inline struct reader reader_make(bytes src)
 {
     return (struct reader){.next = src.data, .end = src.size > 0 ? src.data + src.size : src.data};
 }
+/* Closes the gaps that the continuation bits leave between eight groups of seven bits. */
+static inline uint64_t codec__join_groups(uint64_t w)
+{
+    w &= 0x7F7F7F7F7F7F7F7Fu;
+    w = (w & 0x007F007F007F007Fu) | ((w & 0x7F007F007F007F00u) >> 1);
+    w = (w & 0x00003FFF00003FFFu) | ((w & 0x3FFF00003FFF0000u) >> 2);
+    return (w & 0x000000000FFFFFFFu) | ((w & 0x0FFFFFFF00000000u) >> 4);
+}
+/* The number at P, where VARINT_MAX_BYTES bytes may be read, and its size; 0 if it is misspelled.
+ * Numbers of up to eight bytes, timestamps among them, take one load. */
+static inline size_t varint_at(const uint8_t *p, uint64_t *v)
+{
+    uint64_t w, last;
+    memcpy(&w, p, sizeof w);
+    last = ~w & 0x8080808080808080u;
+    if (UNLIKELY(last == 0)) {
+        bool ten = p[8] >= 0x80;
+        *v = codec__join_groups(w) | (uint64_t)(p[8] & 0x7F) << 56 | (uint64_t)ten << 63;
+        if (ten ? p[9] == 1 : p[8] != 0) /* no bits above 64, no last group that is zero */
+            return ten ? 10 : 9;
+        *v = 0;
+        return 0;
+    }
+    last &= 0 - last;       /* the top bit of the last byte */
+    w &= last | (last - 1); /* that byte and those before it */
+    size_t size = (size_t)__builtin_ctzll(last) / 8 + 1;
+    bool superfluous = size > 1 && w < last >> 7; /* the last group is zero */
+    *v = superfluous ? 0 : codec__join_groups(w);
+    return superfluous ? 0 : size;
+}
 static inline uint8_t get_u8(struct reader *r)
 {
     return r->next != r->end ? *r->next++ : codec__u8_missing(r);

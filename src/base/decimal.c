@@ -38,21 +38,26 @@ static size_t digit_count(uint64_t v)
     return n + (n < 20 && v >= powers[n]) + (v == 0);
 }
 
-/* V, below 10^8, as eight digits. */
+/* V, below 10^8, as eight digits: halves, quarters and digits side by side in one word. Each
+ * quotient is a product with the reciprocal, exact for what can be in its place. */
 static void put_eight(char *out, uint32_t v)
 {
-    uint32_t high = v / 10000, low = v % 10000;
-    decimal_put_pair(out, high / 100);
-    decimal_put_pair(out + 2, high % 100);
-    decimal_put_pair(out + 4, low / 100);
-    decimal_put_pair(out + 6, low % 100);
+    uint64_t halves = v / 10000 | (uint64_t)(v % 10000) << 32;
+    uint64_t high = halves * 10486 >> 20 & 0x0000007F0000007Fu; /* by 100 */
+    uint64_t pairs = high | (halves - high * 100) << 16;
+    uint64_t tens = pairs * 103 >> 10 & 0x000F000F000F000Fu; /* by 10 */
+    uint64_t digits = tens | (pairs - tens * 10) << 8 | 0x3030303030303030u;
+    memcpy(out, &digits, sizeof digits);
 }
 
 /* SIZE digits; V has no more. */
-static void fill(char *out, uint64_t v, size_t size)
+static inline void fill(char *out, uint64_t v, size_t size)
 {
-    for (; size >= 8; size -= 8, v /= 100000000)
-        put_eight(out + size - 8, (uint32_t)(v % 100000000));
+    for (; size >= 8; size -= 8) {
+        uint64_t high = v / 100000000;
+        put_eight(out + size - 8, (uint32_t)(v - high * 100000000));
+        v = high;
+    }
     uint32_t rest = (uint32_t)v; /* below 10^8 */
     for (; size >= 2; size -= 2, rest /= 100)
         decimal_put_pair(out + size - 2, rest % 100);

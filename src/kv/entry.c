@@ -103,6 +103,22 @@ status kv__cell_row_some(struct arena *a, bytes key, const struct kv_cell *cell,
     return cell_row_finish(a, key, cell, out);
 }
 
+status kv__cell_row_read(const struct kv_row_reader *reader, struct arena *a, bytes key,
+                         const struct kv_cell *cell, struct kv_row *out)
+{
+    uint32_t ns;
+    if (UNLIKELY(cell->aggregated))
+        return kv__cell_row_some(a, key, cell, reader->wanted, out);
+    if (reader->table != KV_META)
+        ST_TRY(kv_key_decode(a, key, &ns, out));
+    else if (!kv_key_decode_meta(key, out))
+        return ST_CORRUPT;
+    int seq = kv_table_def(reader->table)->seq_column;
+    if (seq >= 0)
+        out->col[seq] = cell->ts != 0 ? kv_int((int64_t)cell->ts) : KV_NULL;
+    return kv_row_read(reader, cell->row, out);
+}
+
 status kv__get_row(struct kv_txn *t, struct arena *a, bytes key, struct kv_row *out)
 {
     struct kv_cell cell;

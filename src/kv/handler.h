@@ -95,6 +95,9 @@ NODISCARD status kv__cell_row(struct arena *a, bytes key, const struct kv_cell *
 /* kv_cell_row_some with these differences. */
 NODISCARD status kv__cell_row_some(struct arena *a, bytes key, const struct kv_cell *cell,
                                    kv_column_set wanted, struct kv_row *out);
+/* The same for many rows, with the columns of READER. */
+NODISCARD status kv__cell_row_read(const struct kv_row_reader *reader, struct arena *a, bytes key,
+                                   const struct kv_cell *cell, struct kv_row *out);
 /* kv_txn_get and kv__cell_row. */
 NODISCARD status kv__get_row(struct kv_txn *t, struct arena *a, bytes key, struct kv_row *out);
 NODISCARD status kv__put_row(struct kv_run *r, bytes key, const struct kv_row *row);

@@ -180,7 +180,7 @@ status kv_key_decode(struct arena *a, bytes key, uint32_t *ns, struct kv_row *ou
     out->table = def->table;
     rest = bytes_make(key.data + KV_KEY_HEADER, key.size - KV_KEY_HEADER);
     for (unsigned c = 0; c < def->key_count; c++) {
-        out->col[c] = (struct kv_datum){.null = false};
+        out->col[c].null = out->col[c].deflt = false;
         if (def->columns[c].type != KV_TEXT) {
             if (rest.size < 8)
                 return ST_CORRUPT;

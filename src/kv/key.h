@@ -9,6 +9,7 @@
 #define KV_KEY_H
 
 #include "base/arena.h"
+#include "base/codec.h"
 #include "kv/row.h"
 
 #define KV_KEY_MAX (1 + 4 + 2 * LIMIT_KEY_BYTES + 2 + LIMIT_KEY_BYTES + 16)
@@ -29,6 +30,19 @@ bytes kv_key_successor(struct arena *a, bytes key);
 
 /* Back to columns: table, namespace and key columns of OUT; text borrows KEY or A. ST_CORRUPT. */
 NODISCARD status kv_key_decode(struct arena *a, bytes key, uint32_t *ns, struct kv_row *out);
+/* The same for a key of meta; false if it is too short. */
+static inline bool kv_key_decode_meta(bytes key, struct kv_row *out)
+{
+    const size_t name_at = KV_KEY_HEADER + 8;
+    if (key.size < name_at)
+        return false;
+    out->table = KV_META;
+    out->col[META_PID].null = out->col[META_PID].deflt = false;
+    out->col[META_PID].i = (int64_t)(load_be64(key.data + KV_KEY_HEADER) ^ 1ull << 63);
+    out->col[META_NAME].null = out->col[META_NAME].deflt = false;
+    out->col[META_NAME].b = bytes_make(key.data + name_at, key.size - name_at);
+    return true;
+}
 enum kv_table kv_key_table(bytes key);
 /* The visible table whose shard KEY belongs to, also for hidden keys (key_owner.c). */
 enum kv_table kv_key_owner(bytes key);

@@ -141,40 +141,65 @@ static bool key_is_enough(const struct kv_read *r)
     return true;
 }
 
-/* The columns of an entry that the filters need. */
-static status entry_row(struct kv_page *p, bool key_only, bytes key, const struct kv_cell *cell,
-                        struct kv_row *row)
+/* Entries on their way to the page. */
+struct entry_taker {
+    struct kv_page *p;
+    bool key_only;
+    unsigned passed;
+    status st;
+    struct kv_row_reader reader;
+    struct kv_row row;
+};
+
+/* The columns of an entry that filters and rows need. */
+static status entry_row(struct entry_taker *t, bytes key, const struct kv_cell *cell)
 {
     uint32_t ns;
-    if (!key_only)
-        return kv__cell_row_some(p->scratch, key, cell, p->columns, row);
-    return p->r->filter_count > 0 ? kv_key_decode(p->scratch, key, &ns, row) : ST_OK;
+    if (!t->key_only)
+        return kv__cell_row_read(&t->reader, t->p->scratch, key, cell, &t->row);
+    return t->p->r->filter_count > 0 ? kv_key_decode(t->p->scratch, key, &ns, &t->row) : ST_OK;
+}
+
+static bool take_entry(void *arg, bytes key, const struct kv_cell *cell)
+{
+    struct entry_taker *t = arg;
+    struct kv_page *p = t->p;
+    t->st = entry_row(t, key, cell);
+    if (t->st != ST_OK)
+        return false;
+    bool wanted = row_is_wanted(p->r, &t->row);
+    if (wanted && p->r->kind != KV_READ_COUNT)
+        return kv__page_row(p, &t->row, key.size + cell->row.size) && !limit_reached(p);
+    p->pos->counted += wanted;
+    return ++t->passed < PASSED_MAX;
+}
+
+/* The same where every entry gives a row. */
+static bool take_row(void *arg, bytes key, const struct kv_cell *cell)
+{
+    struct entry_taker *t = arg;
+    t->st = kv__cell_row_read(&t->reader, t->p->scratch, key, cell, &t->row);
+    return t->st == ST_OK && kv__page_row(t->p, &t->row, key.size + cell->row.size) &&
+           !limit_reached(t->p);
+}
+
+static bool gives_every_entry(const struct kv_read *r)
+{
+    return r->kind == KV_READ_RANGE && r->filter_count == 0 && (r->now == 0 || r->table == KV_META);
 }
 
 static status scan_entries(struct kv_page *p, struct kv_txn_scan *scan)
 {
-    const struct kv_read *r = p->r;
-    bool key_only = key_is_enough(r), room = true;
-    struct kv_row row;
-    struct kv_cell cell;
-    bytes key;
-    kv_row_clear(r->table, &row);
-    for (unsigned passed = 0; room && passed < PASSED_MAX;) {
-        if (limit_reached(p))
-            return kv__page_end(p);
-        status st = kv_txn_scan_next(scan, &key, &cell);
-        if (st == ST_END)
-            return r->kind == KV_READ_COUNT ? end_with_count(p) : kv__page_end(p);
-        ST_TRY(st);
-        ST_TRY(entry_row(p, key_only, key, &cell, &row));
-        bool wanted = row_is_wanted(r, &row);
-        if (wanted && r->kind != KV_READ_COUNT) {
-            room = kv__page_row(p, &row, key.size + cell.row.size);
-            continue;
-        }
-        p->pos->counted += wanted;
-        passed++;
-    }
+    struct entry_taker t = {.p = p, .key_only = key_is_enough(p->r), .st = ST_OK};
+    if (limit_reached(p))
+        return kv__page_end(p);
+    kv_row_clear(p->r->table, &t.row);
+    kv_row_reader_init(&t.reader, p->r->table, p->columns);
+    status st = kv_txn_scan_each(scan, gives_every_entry(p->r) ? take_row : take_entry, &t);
+    if (st == ST_END)
+        return p->r->kind == KV_READ_COUNT ? end_with_count(p) : kv__page_end(p);
+    ST_TRY(st);
+    ST_TRY(t.st);
     return limit_reached(p) ? kv__page_end(p) : ST_OK;
 }
 

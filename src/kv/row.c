@@ -181,6 +181,138 @@ status kv_row_decode(enum kv_table table, bytes value, struct kv_row *out)
     return format & ROW_SKIPPABLE ? ST_OK : codec_finish(&r);
 }
 
+/* -- many rows --------------------------------------------------------------------------------- */
+
+/* By type, and whether the value is wanted or passed over. */
+enum step {
+    PASS_NUMBER,
+    PASS_CHAR,
+    PASS_BYTES,
+    TAKE_INT2,
+    TAKE_INT4,
+    TAKE_INT8,
+    TAKE_CHAR,
+    TAKE_BYTES
+};
+
+static enum step step_of(enum kv_type type, bool wanted)
+{
+    switch (type) {
+    case KV_CHAR: return wanted ? TAKE_CHAR : PASS_CHAR;
+    case KV_TEXT:
+    case KV_BYTEA: return wanted ? TAKE_BYTES : PASS_BYTES;
+    case KV_INT2: return wanted ? TAKE_INT2 : PASS_NUMBER;
+    case KV_INT4: return wanted ? TAKE_INT4 : PASS_NUMBER;
+    case KV_INT8:
+    case KV_TIMESTAMPTZ:
+    case KV_INTERVAL: break;
+    }
+    return wanted ? TAKE_INT8 : PASS_NUMBER;
+}
+
+void kv_row_reader_init(struct kv_row_reader *r, enum kv_table table, kv_column_set wanted)
+{
+    const struct kv_table_def *def = kv_table_def(table);
+
+    ASSERT(def != NULL);
+    r->table = table;
+    r->wanted = wanted;
+    r->first = def->key_count;
+    r->known = stored_columns(def) >> def->key_count;
+    r->asked = r->known & wanted >> def->key_count;
+    for (unsigned c = def->key_count; c < def->column_count; c++)
+        r->step[c - def->key_count] =
+            (uint8_t)step_of(def->columns[c].type, (wanted >> c & 1) != 0);
+}
+
+/* The number at *P; false where it is too near the end to be read by one load, or misspelled. */
+static inline bool number_take(const uint8_t **p, const uint8_t *end, uint64_t *v)
+{
+    size_t size;
+
+    if (end - *p < VARINT_MAX_BYTES)
+        return false;
+    size = varint_at(*p, v);
+    *p += size;
+    return size > 0;
+}
+
+static inline bool number_pass(const uint8_t **p, const uint8_t *end)
+{
+    uint64_t w, last;
+
+    if (end - *p < VARINT_MAX_BYTES)
+        return false;
+    memcpy(&w, *p, sizeof w);
+    last = ~w & 0x8080808080808080u;
+    *p += last != 0 ? (unsigned)__builtin_ctzll(last) / 8 + 1 : 0;
+    return last != 0;
+}
+
+static inline bool bytes_take(const uint8_t **p, const uint8_t *end, bytes *out)
+{
+    if (*p == end || **p >= 0x80 || end - *p <= **p)
+        return false;
+    *out = bytes_make(*p + 1, **p);
+    *p += 1 + **p;
+    return true;
+}
+
+/* Whether STEP is done; a value out of its type's range is not. */
+static inline bool step_do(enum step step, const uint8_t **p, const uint8_t *end,
+                           struct kv_datum *d)
+{
+    uint64_t v;
+    bytes passed;
+
+    switch (step) {
+    case PASS_NUMBER: return number_pass(p, end);
+    case PASS_CHAR: return (*p)++ != end;
+    case PASS_BYTES: return bytes_take(p, end, &passed);
+    case TAKE_INT2:
+    case TAKE_INT4:
+    case TAKE_INT8:
+        if (!number_take(p, end, &v))
+            return false;
+        d->i = zigzag_decode(v);
+        if (step == TAKE_INT2)
+            return d->i == (int16_t)d->i;
+        return step == TAKE_INT8 || d->i == (int32_t)d->i;
+    case TAKE_CHAR:
+        if (*p == end)
+            return false;
+        d->i = *(*p)++;
+        return true;
+    case TAKE_BYTES: return bytes_take(p, end, &d->b);
+    }
+    return false;
+}
+
+/* What is not plain, near the end, or damaged, is left to the general way, from the start. */
+status kv_row_read(const struct kv_row_reader *r, bytes value, struct kv_row *out)
+{
+    const uint8_t *p = value.data, *end = p + value.size;
+    uint64_t present, left;
+
+    if (value.size <= VARINT_MAX_BYTES || *p++ != ROW_FORMAT || !number_take(&p, end, &present) ||
+        (present & ~r->known) != 0)
+        return kv_row_decode_some(r->table, value, r->wanted, out);
+    for (left = r->asked & ~present; left != 0; left &= left - 1)
+        out->col[r->first + (unsigned)__builtin_ctzll(left)] = KV_NULL;
+    for (left = r->asked & present; left != 0; present &= present - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(present);
+        struct kv_datum *d = &out->col[r->first + bit];
+
+        if (UNLIKELY(!step_do((enum step)r->step[bit], &p, end, d)))
+            return kv_row_decode_some(r->table, value, r->wanted, out);
+        if (r->step[bit] < TAKE_INT2)
+            continue;
+        d->null = d->deflt = false;
+        left &= left - 1; /* the lowest one, this */
+    }
+    return ST_OK;
+}
+
 void kv_row_clear(enum kv_table table, struct kv_row *out)
 {
     out->table = table;

@@ -47,6 +47,17 @@ NODISCARD status kv_row_decode(enum kv_table table, bytes value, struct kv_row *
  * columns of OUT stay as they are. */
 NODISCARD status kv_row_decode_some(enum kv_table table, bytes value, kv_column_set wanted,
                                     struct kv_row *out);
+/* The same for many rows of TABLE: what does not depend on the row is worked out once. Const after
+ * init. */
+struct kv_row_reader {
+    enum kv_table table;
+    kv_column_set wanted;        /* as given */
+    uint64_t known, asked;       /* bits of a row's bitmap: may be set; are wanted */
+    uint8_t step[LIMIT_COLUMNS]; /* what to do at each bit */
+    unsigned first;              /* column of bit 0 */
+};
+void kv_row_reader_init(struct kv_row_reader *r, enum kv_table table, kv_column_set wanted);
+NODISCARD status kv_row_read(const struct kv_row_reader *r, bytes value, struct kv_row *out);
 /* All columns NULL. */
 void kv_row_clear(enum kv_table table, struct kv_row *out);
 /* Deep copy of what is borrowed. */

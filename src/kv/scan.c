@@ -5,6 +5,9 @@
  * the first key of all sources, decides what is visible under it, and remembers which sources stand
  * on it; they move only at the next step, so that what was lent stays valid until then.
  *
+ * kv_scan_each goes by runs: as long as the keys of one source come before the first keys of all
+ * others, they are compared with that one bound, and with nothing where the others have ended.
+ *
  * Invariants
  *   C1  The list is counted before the store's iterator is made, and the iterator is a snapshot: a
  *       key is in one of them, and nothing moves from one to the other during the scan.
@@ -37,6 +40,8 @@ struct kv_scan {
     uint64_t skipped;
     bytes lower, upper; /* in `bounds` */
     uint8_t *bounds;
+    bytes last; /* of kv_scan_each: in a memtable, or in `stored_last` */
+    uint8_t stored_last[KV_KEY_MAX];
     struct source sources[];
 };
 
@@ -63,14 +68,13 @@ struct kv_scan *kv__scan_open_take(const struct kv_view *v, struct kv__list *lis
     ASSERT(s != NULL);
     ASSERT(lower.size > 0);
     ASSERT(upper.size > 0);
-    *s = (struct kv_scan){
-        .view = *v,
-        .list = list,
-        .at = kv__view_stamp(v),
-        .backwards = backwards,
-        .empty = bytes_cmp(lower, upper) >= 0,
-        .store = ST_END,
-    };
+    memset(s, 0, offsetof(struct kv_scan, stored_last));
+    s->view = *v;
+    s->list = list;
+    s->at = kv__view_stamp(v);
+    s->backwards = backwards;
+    s->empty = bytes_cmp(lower, upper) >= 0;
+    s->store = ST_END;
     bounds_copy(s, lower, upper);
     for (unsigned i = 0; i < list->count; i++) {
         struct source *src = &s->sources[i];
@@ -122,6 +126,11 @@ static void source_fill(const struct kv_scan *s, struct source *src)
     src->ended = src->count < BATCH;
 }
 
+static status store_step(struct kv_scan *s)
+{
+    return s->backwards ? kv_store_iter_prev(s->iter) : kv_store_iter_next(s->iter);
+}
+
 /* Moves every source that stands on the key lent last. */
 static void move_on(struct kv_scan *s)
 {
@@ -136,7 +145,7 @@ static void move_on(struct kv_scan *s)
             source_fill(s, src);
     }
     if (s->store_on_key) {
-        s->store = s->backwards ? kv_store_iter_prev(s->iter) : kv_store_iter_next(s->iter);
+        s->store = store_step(s);
         s->store_on_key = false;
     } else if (!s->started && !s->empty) {
         s->store = s->backwards ? kv_store_iter_seek_before(s->iter, s->upper)
@@ -179,14 +188,21 @@ static bool first_key(struct kv_scan *s, bytes *out)
     return any;
 }
 
+/* Is what the iterator shows not younger than the snapshot? */
+static status store_fits(const struct kv_scan *s)
+{
+    if (s->view.at != HLC_MAX &&
+        s->at < atomic_load_explicit(&s->view.state->flushed_ts, memory_order_acquire))
+        return ST_CONFLICT;
+    return ST_OK;
+}
+
 static status stored_here(const struct kv_scan *s, bytes key, struct kv__stored *out)
 {
     *out = (struct kv__stored){.row = BYTES_EMPTY};
     if (!s->store_on_key)
         return ST_OK;
-    if (s->view.at != HLC_MAX &&
-        s->at < atomic_load_explicit(&s->view.state->flushed_ts, memory_order_acquire))
-        return ST_CONFLICT;
+    ST_TRY(store_fits(s));
     return kv__stored_decode(key, kv_store_iter_value(s->iter), out);
 }
 
@@ -235,4 +251,195 @@ status kv_scan_next(struct kv_scan *s, bytes *key, struct kv_cell *cell)
             return st;
         s->skipped++;
     }
+}
+
+/* -- runs ------------------------------------------------------------------------------------- */
+
+/* Who takes the entries, and whether it wants more. */
+struct taker {
+    kv_scan_fn *fn;
+    void *arg;
+    bool full;
+};
+
+/* Does KEY come before the first key of the sources that the run is not in? */
+static bool in_run(const struct kv_scan *s, const bytes *bound, bytes key)
+{
+    if (bound == NULL)
+        return true;
+    return s->backwards ? bytes_cmp(key, *bound) > 0 : bytes_cmp(key, *bound) < 0;
+}
+
+/* The first key of all sources but ONE, with NULL of all memtables; NULL if there is none. */
+static const bytes *first_of_others(const struct kv_scan *s, const struct source *one, bytes *out)
+{
+    const bytes *bound = NULL;
+
+    if (one != NULL && s->store == ST_OK) {
+        *out = kv_store_iter_key(s->iter);
+        bound = out;
+    }
+    for (unsigned i = 0; i < s->list->count; i++) {
+        const struct source *src = &s->sources[i];
+
+        if (src == one || src->at == src->count)
+            continue;
+        bytes key = kv_mem_entry_key(src->batch[src->at]);
+        if (in_run(s, bound, key)) {
+            *out = key;
+            bound = out;
+        }
+    }
+    return bound;
+}
+
+/* The state of KEY, which only the memtable of E has. */
+static status visible_entry(const struct kv_scan *s, const struct kv_mem_entry *e, bytes key,
+                            struct kv_cell *cell)
+{
+    const struct kv_version *v;
+
+    if (kv_key_is_attr(key)) {
+        struct kv__stored nothing = {.row = BYTES_EMPTY};
+
+        return kv__attr_get(&s->view, s->list, s->at, key, &nothing, cell);
+    }
+    v = kv__visible(kv_mem_entry_newest(e), s->at);
+    if (v == NULL || v->deleted)
+        return ST_NOT_FOUND;
+    *cell = (struct kv_cell){.ts = v->ts, .row = bytes_make(v->data, v->size)};
+    return ST_OK;
+}
+
+/* From the entry on which SRC stands to BOUND, over batches. */
+static status memtable_run(struct kv_scan *s, struct source *src, const bytes *bound,
+                           struct taker *t)
+{
+    src->on_key = false;
+    while (src->at < src->count) {
+        const struct kv_mem_entry *e = src->batch[src->at];
+        bytes key = kv_mem_entry_key(e);
+        struct kv_cell cell;
+        status st;
+
+        if (!in_run(s, bound, key))
+            return ST_OK;
+        st = visible_entry(s, e, key, &cell);
+        if (st != ST_OK && st != ST_NOT_FOUND)
+            return st;
+        s->last = key;
+        if (st == ST_NOT_FOUND)
+            s->skipped++;
+        else
+            t->full = !t->fn(t->arg, key, &cell);
+        if (++src->at == src->count && !src->ended)
+            source_fill(s, src);
+        if (t->full)
+            return ST_OK;
+    }
+    return ST_OK;
+}
+
+/* From where the store's iterator stands to BOUND. ST_OK at the end of the store too. */
+static status store_run(struct kv_scan *s, const bytes *bound, struct taker *t)
+{
+    ST_TRY(store_fits(s)); /* for all of the iterator's snapshot */
+    for (s->store_on_key = false; s->store == ST_OK; s->store = store_step(s)) {
+        bytes key = kv_store_iter_key(s->iter);
+        struct kv__stored stored;
+        struct kv_cell cell;
+        status st = ST_OK;
+
+        if (!in_run(s, bound, key))
+            return ST_OK;
+        ST_TRY(kv__stored_decode(key, kv_store_iter_value(s->iter), &stored));
+        cell = (struct kv_cell){.ts = stored.ts, .row = stored.row};
+        if (kv_key_is_attr(key))
+            st = kv__attr_get(&s->view, s->list, s->at, key, &stored, &cell);
+        if (st != ST_OK && st != ST_NOT_FOUND)
+            return st;
+        ASSERT(key.size <= sizeof s->stored_last);
+        memcpy(s->stored_last, key.data, key.size);
+        s->last = bytes_make(s->stored_last, key.size);
+        if (st == ST_NOT_FOUND) {
+            s->skipped++;
+        } else if (!t->fn(t->arg, key, &cell)) {
+            t->full = true;
+            s->store_on_key = true; /* it moves if the scan goes on */
+            return ST_OK;
+        }
+    }
+    return ST_OK;
+}
+
+/* The one source that stands on the first key: NULL if there are several. */
+static struct source *alone(struct kv_scan *s)
+{
+    struct source *one = NULL;
+
+    for (unsigned i = 0; i < s->list->count; i++) {
+        if (!s->sources[i].on_key)
+            continue;
+        if (one != NULL || s->store_on_key)
+            return NULL;
+        one = &s->sources[i];
+    }
+    return one;
+}
+
+/* Is the store the only one on the first key? */
+static bool store_alone(const struct kv_scan *s)
+{
+    bool alone = s->store_on_key;
+
+    for (unsigned i = 0; i < s->list->count; i++)
+        alone &= !s->sources[i].on_key;
+    return alone;
+}
+
+/* A key that several sources have. */
+static status shared_key(struct kv_scan *s, bytes key, struct taker *t)
+{
+    struct kv_cell cell;
+    status st = visible_here(s, key, &cell);
+
+    if (st != ST_OK && st != ST_NOT_FOUND)
+        return st;
+    for (unsigned i = 0; i < s->list->count; i++)
+        if (s->sources[i].on_key)
+            s->last = kv_mem_entry_key(s->sources[i].batch[s->sources[i].at]);
+    if (st == ST_NOT_FOUND)
+        s->skipped++;
+    else
+        t->full = !t->fn(t->arg, key, &cell);
+    return ST_OK;
+}
+
+status kv_scan_each(struct kv_scan *s, kv_scan_fn *fn, void *arg)
+{
+    struct taker t = {.fn = fn, .arg = arg};
+
+    while (!t.full) {
+        struct source *one;
+        bytes key, other;
+
+        move_on(s);
+        if (s->store != ST_OK && s->store != ST_END)
+            return s->store;
+        if (!first_key(s, &key))
+            return ST_END;
+        one = alone(s);
+        if (one != NULL)
+            ST_TRY(memtable_run(s, one, first_of_others(s, one, &other), &t));
+        else if (store_alone(s))
+            ST_TRY(store_run(s, first_of_others(s, NULL, &other), &t));
+        else
+            ST_TRY(shared_key(s, key, &t));
+    }
+    return ST_OK;
+}
+
+bytes kv_scan_last(const struct kv_scan *s)
+{
+    return s->last;
 }

@@ -80,6 +80,12 @@ struct kv_scan *kv_scan_open(const struct kv_view *v, bytes lower, bytes upper, 
 /* ST_OK with an entry (borrowed until the next call), ST_END, ST_COLD (go on with a new scan on a
  * pool thread from the last key), ST_IO, ST_CORRUPT, ST_CONFLICT as for kv_state_get. */
 NODISCARD status kv_scan_next(struct kv_scan *s, bytes *key, struct kv_cell *cell);
+/* The same entry after entry: each to FN, which lends it during the call and returns false for the
+ * last one wanted; then ST_OK. Ends as kv_scan_next does otherwise. */
+typedef bool kv_scan_fn(void *arg, bytes key, const struct kv_cell *cell);
+NODISCARD status kv_scan_each(struct kv_scan *s, kv_scan_fn *fn, void *arg);
+/* The last key that kv_scan_each passed, given out or not; empty at the start. */
+bytes kv_scan_last(const struct kv_scan *s);
 /* Entries passed over so far that gave no row: deletions and versions younger than the snapshot. */
 uint64_t kv_scan_skipped(const struct kv_scan *s);
 void kv_scan_close(struct kv_scan *s); /* NULL is fine */

@@ -104,14 +104,20 @@ static status base_load(struct kv_txn_scan *s)
     return st;
 }
 
+/* The state's entry of KEY is done with. */
+static void base_passed(struct kv_txn_scan *s, bytes key)
+{
+    if (key.size > 0 && key.size <= KV_KEY_MAX) {
+        s->base_last_size = key.size;
+        memcpy(s->base_last, key.data, key.size);
+        s->passed = bytes_make(s->base_last, s->base_last_size);
+    }
+}
+
 static void base_consume(struct kv_txn_scan *s)
 {
     s->base_ready = false;
-    if (s->base_key.size > 0 && s->base_key.size <= KV_KEY_MAX) {
-        s->base_last_size = s->base_key.size;
-        memcpy(s->base_last, s->base_key.data, s->base_key.size);
-        s->passed = bytes_make(s->base_last, s->base_last_size);
-    }
+    base_passed(s, s->base_key);
 }
 
 /* The next own slot, or KV_TXN_NONE. */
@@ -182,6 +188,24 @@ status kv_txn_scan_next(struct kv_txn_scan *s, bytes *key, struct kv_cell *cell)
             return ST_OK;
         s->skipped += w != NULL;
     }
+}
+
+status kv_txn_scan_each(struct kv_txn_scan *s, kv_scan_fn *fn, void *arg)
+{
+    status st;
+    if (s->own_count == 0) {
+        st = kv_scan_each(s->base, fn, arg);
+        base_passed(s, kv_scan_last(s->base));
+        if (st == ST_COLD)
+            scan_note_cold(s);
+        return st;
+    }
+    bytes key;
+    struct kv_cell cell;
+    do
+        st = kv_txn_scan_next(s, &key, &cell);
+    while (st == ST_OK && fn(arg, key, &cell));
+    return st;
 }
 
 bytes kv_txn_scan_last(const struct kv_txn_scan *s)

@@ -262,6 +262,66 @@ static void check_gets(struct model *m, const struct kv_view *v, hlc_ts at)
     }
 }
 
+/* Where a check of kv_scan_each stands among the model's keys. */
+struct each_check {
+    struct model *m;
+    hlc_ts at;
+    bool backwards;
+    unsigned next, lower, upper; /* keys passed, of those in the range */
+    unsigned stop_after;         /* entries until a rest */
+};
+
+static const struct model_key *each_next(struct each_check *e)
+{
+    while (e->next < e->upper - e->lower) {
+        unsigned n = e->next++;
+        const struct model_key *k = &e->m->keys[e->backwards ? e->upper - 1 - n : e->lower + n];
+
+        if (visible(k, e->at) != NULL)
+            return k;
+    }
+    return NULL;
+}
+
+static bool each_entry(void *arg, bytes key, const struct kv_cell *cell)
+{
+    struct each_check *e = arg;
+    const struct model_key *k = each_next(e);
+
+    assert_non_null(k);
+    assert_true(bytes_eq(key, k->key));
+    check_cell(k, visible(k, e->at), cell);
+    return --e->stop_after > 0;
+}
+
+/* The same entries by kv_scan_each, with rests at random places and single steps between them. */
+static void check_scan_each(struct model *m, const struct kv_view *v, hlc_ts at, bool backwards,
+                            unsigned lower, unsigned upper)
+{
+    static const uint8_t first = 1, last = KV_QUEUE;
+    struct each_check e = {
+        .m = m, .at = at, .backwards = backwards, .lower = lower, .upper = upper};
+    bool whole = lower == 0 && upper == MODEL_KEYS;
+    bytes from = whole ? bytes_make(&first, 1) : m->keys[lower].key;
+    bytes to = whole ? bytes_make(&last, 1) : m->keys[upper].key, key;
+    struct kv_scan *scan = kv_scan_open(v, from, to, backwards);
+    struct kv_cell cell;
+    status st;
+
+    do {
+        e.stop_after = 1 + (unsigned)model_random(m, 20);
+        st = kv_scan_each(scan, each_entry, &e);
+        if (st == ST_OK && model_random(m, 3) == 0) {
+            st = kv_scan_next(scan, &key, &cell);
+            if (st == ST_OK)
+                (void)each_entry(&e, key, &cell);
+        }
+    } while (st == ST_OK);
+    assert_int_equal(st, ST_END);
+    assert_null(each_next(&e));
+    kv_scan_close(scan);
+}
+
 static void check_scan(struct model *m, const struct kv_view *v, hlc_ts at, bool backwards)
 {
     static const uint8_t first = 1, last = KV_QUEUE;
@@ -290,6 +350,7 @@ static void check_scan(struct model *m, const struct kv_view *v, hlc_ts at, bool
     assert_int_equal(kv_scan_next(scan, &key, &cell), ST_END);
     assert_int_equal(kv_scan_next(scan, &key, &cell), ST_END);
     kv_scan_close(scan);
+    check_scan_each(m, v, at, backwards, lower, upper);
 }
 
 struct queue_check {

@@ -83,7 +83,7 @@ static const char *read_all(struct shard *s, struct kv_read r, const char *colum
 static struct kv_read directory(struct shard *s, int64_t pid)
 {
     struct kv_datum d = kv_int(pid);
-    struct kv_read r = {.kind = KV_READ_RANGE, .limit = -1};
+    struct kv_read r = {.kind = KV_READ_RANGE, .table = KV_META, .limit = -1};
     r.lower = kv_key_prefix(&s->arena, s->ns, KV_META, &d, 1);
     r.upper = kv_key_after_prefix(&s->arena, r.lower);
     return r;
