@@ -176,6 +176,7 @@ status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *con
     struct cl_shard *s;
     ASSERT(c->call == NULL);
     ASSERT(count > 0);
+    c->node->short_calls++;
     ST_TRY(shard_of_ops(c, call, ops, count, &s));
     ST_TRY(cl_shard_admit(s, &call->err));
     if (c->txn.active) {

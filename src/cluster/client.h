@@ -30,6 +30,7 @@ struct cl_call {
     /* reads: rows on the loop thread, also before cl_read returns. False: end the page soon; rows
      * that were read already still come, max_rows in all. */
     bool (*on_row)(void *arg, const struct kv_row *row);
+    bool anywhere; /* ON_ROW may be called on a pool thread, a call at a time */
     unsigned max_rows;
     size_t max_bytes;
     bool timed; /* fill the times of `stats` */

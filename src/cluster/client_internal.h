@@ -28,6 +28,7 @@ struct cl_read_run {
     const struct kv_read *read;
     struct kv_read_pos *pos;
     unsigned given;               /* rows delivered or copied */
+    size_t bytes_max;             /* of each part of the page */
     struct cl_row *first, **last; /* read by a pool thread */
     uint64_t started_us, skipped_before;
     status st;
@@ -55,6 +56,7 @@ struct cl_client {
     size_t command_bytes; /* of the command proposed last */
     struct cl_proposal proposal;
     struct pool_job job;
+    struct list long_read; /* in the queue of long_reads.c */
     struct cl_ops_run ops;
     struct cl_read_run read;
     struct cl_transaction txn;
@@ -72,6 +74,12 @@ NODISCARD status cl__client_propose(struct cl_client *c, struct cl_call *call, s
 NODISCARD status cl__client_to_pool(struct cl_client *c, struct cl_call *call,
                                     void (*run)(struct pool_job *),
                                     void (*done)(struct pool_job *));
+
+/* read.c: the rest of C's page: on a pool thread, with cl__read_end on the reactor behind it; or
+ * here, on the reactor, which goes on on the pool if it meets a cold block. */
+void cl__read_anywhere(struct cl_client *c);
+void cl__read_end(struct cl_client *c);
+void cl__read_here(struct cl_client *c);
 
 /* transaction.c: the write set of S in the open transaction, made on first use. Errors (time limit,
  * …) in ERR. */

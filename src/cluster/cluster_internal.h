@@ -41,6 +41,7 @@ struct cl_options {
     uint64_t memtable_bytes, memtable_age_us;
     uint64_t write_buffer_bytes;
     unsigned background_threads, pool_threads, parse_threads, reactors, inflight;
+    unsigned long_read_threads; /* pool threads that long reads may use */
     uint64_t retain_bytes, retention_us;
     bool empty_store;
     uint64_t sink_linger_us, sink_bytes;
@@ -81,6 +82,7 @@ struct cl_stream {
 struct cl_shard;
 struct cl_sink;
 struct cl_reclaim;
+struct cl_long_reads;
 
 /* A reader of "everything up to here is persisted", see shard_flush.c. */
 struct cl_flush_wait {
@@ -147,12 +149,14 @@ struct cl_node {
     struct cl_shard *shards[CL_SHARDS];
     struct cl_sink *sink;
     struct cl_reclaim *reclaim;
-    struct list flush_waits;       /* of cl_flush_wait */
-    unsigned jobs;                 /* pool jobs under way */
-    bool bootstrapped;             /* start-up commands were proposed */
-    unsigned bootstraps;           /* of them, not yet applied */
-    struct list open_transactions; /* of cl_transaction */
-    uint64_t txn_bytes;            /* held by them */
+    struct cl_long_reads *long_reads;
+    uint64_t short_calls, short_calls_seen; /* done on the reactor; as of the last hook */
+    struct list flush_waits;                /* of cl_flush_wait */
+    unsigned jobs;                          /* pool jobs under way */
+    bool bootstrapped;                      /* start-up commands were proposed */
+    unsigned bootstraps;                    /* of them, not yet applied */
+    struct list open_transactions;          /* of cl_transaction */
+    uint64_t txn_bytes;                     /* held by them */
     unsigned clients, transactions;
     struct obuf encoding;                   /* a command on its way into its proposal */
     struct arena scratch[CL_SCRATCH_SPARE]; /* empty, for calls */

@@ -20,7 +20,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/rcu.h"
-#include "cluster/client_internal.h"
+#include "cluster/long_reads.h"
 #include "cluster/reclaim.h"
 #include "cluster/sink.h"
 #include <stdio.h>
@@ -45,6 +45,8 @@ static void on_turn(void *arg)
     struct cl_node *n = arg;
     struct loop *loop = n->reactors[0].loop;
     n->turn_us = loop_now_us(loop);
+    cl_long_reads_turn(n->long_reads, n->stirred || n->short_calls != n->short_calls_seen);
+    n->short_calls_seen = n->short_calls;
     if (!n->stirred) /* a turn of reads */
         return;
     n->stirred = false;
@@ -177,6 +179,7 @@ static status build(struct cl_node *n, struct err *err)
     n->pool = pool_new("pool", n->options.pool_threads, 0, POOL_QUEUE_MAX);
     n->parse_pool = pool_new("parse", n->options.parse_threads, PARSE_STACK_BYTES, POOL_QUEUE_MAX);
     n->query_pool = pool_new("query", QUERY_THREADS, 0, POOL_QUEUE_MAX);
+    n->long_reads = cl_long_reads_new(n);
     n->sink = cl_sink_new(n);
     n->reclaim = cl_reclaim_new(n);
     cl__reserve_find(n);
@@ -323,7 +326,7 @@ static bool all_recovered(const struct cl_node *n)
 
 static bool all_quiet(const struct cl_node *n)
 {
-    if (n->jobs > 0)
+    if (n->jobs > 0 || !cl_long_reads_empty(n->long_reads))
         return false;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         if (!cl_shard_idle(n->shards[i]))
@@ -411,6 +414,7 @@ void cl_node_close(struct cl_node *n)
         mailbox_free(n->reactors[i].mailbox);
     cl_reclaim_free(n->reclaim);
     cl_sink_free(n->sink);
+    cl_long_reads_free(n->long_reads);
     close_shards(n);
     rcu_barrier_all();
     kv_store_close(n->store);

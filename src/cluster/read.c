@@ -3,8 +3,11 @@
  *
  * The page starts on the loop with KV_TIER_CACHE and hands its rows over at once. Where it meets a
  * block that is not in the cache, the same position goes on with KV_TIER_ANY on a pool thread, over
- * the same stamp; the rows of that part are copied and handed over when it is back. A page that was
- * cancelled ends at the next row.
+ * the same stamp. There the rows are handed over at once if the call takes them anywhere, else
+ * copied and handed over when it is back. A page that was cancelled ends at the next row.
+ *
+ * A page that has given CL_READ_SHORT_ROWS rows and is not at its end is long: if its rows may be
+ * taken anywhere, the rest waits for whoever has time (long_reads.h).
  *
  * Invariants
  *   R1  A row is handed over once, in order, whichever thread read it.
@@ -13,7 +16,7 @@
  * Threads: the client's reactor and one pool thread at a time.
  */
 #include "base/assert.h"
-#include "cluster/client_internal.h"
+#include "cluster/long_reads.h"
 
 static bool cancelled(struct cl_client *c)
 {
@@ -48,12 +51,18 @@ static bool copy_row(void *arg, const struct kv_row *row)
     return !cancelled(c);
 }
 
-static status run_page(struct cl_client *c, struct cl_call *call,
+static bool give_row_anywhere(void *arg, const struct kv_row *row)
+{
+    return give_row(arg, row) && !cancelled(arg);
+}
+
+/* Up to MAX_ROWS rows in all, or the rest of the page's bytes. */
+static status run_page(struct cl_client *c, struct cl_call *call, unsigned max_rows,
                        bool (*on_row)(void *, const struct kv_row *))
 {
     struct cl_read_run *r = &c->read;
-    return kv_read_page(r->txn, r->read, r->pos, call->arena, call->max_rows - r->given,
-                        call->max_bytes, on_row, c, &call->err);
+    return kv_read_page(r->txn, r->read, r->pos, call->arena, max_rows - r->given, r->bytes_max,
+                        on_row, c, &call->err);
 }
 
 static status finish_page(struct cl_client *c, struct cl_call *call, status st)
@@ -74,7 +83,9 @@ static status finish_page(struct cl_client *c, struct cl_call *call, status st)
 static void page_on_pool(struct pool_job *job)
 {
     struct cl_client *c = CONTAINER_OF(job, struct cl_client, job);
-    c->read.st = cancelled(c) ? ST_OK : run_page(c, c->call, copy_row);
+    bool (*on_row)(void *, const struct kv_row *) =
+        c->call->anywhere ? give_row_anywhere : copy_row;
+    c->read.st = cancelled(c) ? ST_OK : run_page(c, c->call, c->call->max_rows, on_row);
 }
 
 static void page_back(struct pool_job *job)
@@ -115,10 +126,31 @@ static status check_readable(struct cl_client *c, struct cl_shard *s, struct err
                    s->name, status_text(s->fenced));
 }
 
+/* May the rest of a page be left to another thread, or to later? */
+static bool may_be_long(const struct cl_call *call, const struct kv_read *read)
+{
+    return call->anywhere && call->max_rows > 2 * CL_READ_SHORT_ROWS &&
+           (read->kind == KV_READ_RANGE || read->kind == KV_READ_LIST_ATTR);
+}
+
+/* The page goes on as CALL, which is pending from here on; ST_COLD becomes a job on the pool. */
+static status go_on_if_cold(struct cl_client *c, struct cl_call *call, status st)
+{
+    if (st == ST_COLD) {
+        c->node->counters.reads_cold++;
+        cl__txn_tier(c, c->read.txn, true);
+        st = cl__client_to_pool(c, call, page_on_pool, page_back);
+        if (st == ST_PENDING)
+            return st;
+    }
+    return finish_page(c, call, st);
+}
+
 static status read_page(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
                         struct kv_read_pos *pos)
 {
     struct cl_shard *s = cl_shard_of(c->node, read->table);
+    bool split = may_be_long(call, read);
     struct kv_txn *t;
     ASSERT(c->call == NULL);
     ASSERT(call->max_rows > 0);
@@ -127,6 +159,7 @@ static status read_page(struct cl_client *c, struct cl_call *call, const struct 
     c->read = (struct cl_read_run){.txn = t,
                                    .read = read,
                                    .pos = pos,
+                                   .bytes_max = split ? call->max_bytes / 2 : call->max_bytes,
                                    .started_us = call->timed ? env_mono_us(c->node->env) : 0,
                                    .skipped_before = pos->skipped};
     c->read.last = &c->read.first;
@@ -134,14 +167,35 @@ static status read_page(struct cl_client *c, struct cl_call *call, const struct 
     c->node->counters.reads++;
     cl__txn_tier(c, t, false);
     c->call = call; /* for give_row */
-    status st = run_page(c, call, give_row);
+    status st = run_page(c, call, split ? CL_READ_SHORT_ROWS : call->max_rows, give_row);
+    if (st == ST_OK && split && c->read.given == CL_READ_SHORT_ROWS) {
+        cl_long_reads_add(c->node->long_reads, c);
+        return ST_PENDING;
+    }
     c->call = NULL;
-    if (st != ST_COLD)
-        return finish_page(c, call, st);
-    c->node->counters.reads_cold++;
-    cl__txn_tier(c, t, true);
-    st = cl__client_to_pool(c, call, page_on_pool, page_back);
-    return st == ST_PENDING ? st : finish_page(c, call, st);
+    c->node->short_calls++;
+    return go_on_if_cold(c, call, st);
+}
+
+void cl__read_anywhere(struct cl_client *c)
+{
+    cl__txn_tier(c, c->read.txn, true);
+    page_on_pool(&c->job);
+}
+
+void cl__read_end(struct cl_client *c)
+{
+    cl__txn_tier(c, c->read.txn, false);
+    cl__client_finish(c, finish_page(c, c->call, c->read.st));
+}
+
+void cl__read_here(struct cl_client *c)
+{
+    struct cl_call *call = c->call;
+    status st = cancelled(c) ? ST_OK : run_page(c, call, call->max_rows, give_row);
+    st = go_on_if_cold(c, call, st);
+    if (st != ST_PENDING)
+        cl__client_finish(c, st);
 }
 
 status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,

@@ -26,6 +26,8 @@ static const struct config_setting settings[] = {
     {"reactors", CONFIG_INT, "1", 1, 1, NULL,
      "loop threads; a later version spreads connections and shards over several"},
     {"pool.threads", CONFIG_INT, "4", 1, 256, NULL, "threads for cold reads and flushes"},
+    {"pool.readers", CONFIG_INT, "-1", -1, 64, NULL,
+     "pool threads that long reads may use beside the reactor; -1 is one for each further core"},
     {"parse.threads", CONFIG_INT, "2", 1, 64, NULL,
      "threads that parse statements of unknown shape"},
 
@@ -98,6 +100,15 @@ static enum raft_log_writer log_writer(const char *name)
     return strcmp(name, "uring") == 0 ? RAFT_LOG_URING : RAFT_LOG_AUTO;
 }
 
+static unsigned long_read_threads(const struct config *c)
+{
+    int64_t readers = config_int(c, "pool.readers");
+    int64_t pool = config_int(c, "pool.threads");
+    if (readers < 0)
+        readers = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+    return (unsigned)(readers < pool ? readers : pool);
+}
+
 void cl__options_read(const struct config *c, struct cl_options *o)
 {
     uint64_t budget = number(c, "memory.budget");
@@ -112,6 +123,7 @@ void cl__options_read(const struct config *c, struct cl_options *o)
         .write_buffer_bytes = number(c, "store.write_buffer"),
         .background_threads = (unsigned)number(c, "store.background_threads"),
         .pool_threads = (unsigned)number(c, "pool.threads"),
+        .long_read_threads = long_read_threads(c),
         .parse_threads = (unsigned)number(c, "parse.threads"),
         .reactors = (unsigned)number(c, "reactors"),
         .inflight = (unsigned)number(c, "log.inflight"),
