@@ -235,6 +235,31 @@ bool fe_conn_over_high(const struct fe_conn *c)
     return c->out.size - c->out_at > FE_OUTPUT_HIGH_BYTES;
 }
 
+void fe_conn_lend_output(struct fe_conn *c, struct obuf *out)
+{
+    fe_conn_dirty(c);
+    obuf_init(out);
+    if (c->out_at > 0 || c->out.size >= FE_OUTPUT_HOLD_BYTES) {
+        buffer_take(c->worker, out); /* that much is sent meanwhile */
+        return;
+    }
+    *out = c->out;
+    obuf_init(&c->out);
+}
+
+void fe_conn_return_output(struct fe_conn *c, struct obuf *out)
+{
+    if (c->out.size == 0) {
+        buffer_give(c->worker, &c->out);
+        c->out = *out;
+        obuf_init(out);
+    } else {
+        obuf_put(&c->out, out->data, out->size);
+        buffer_give(c->worker, out);
+    }
+    fe_conn_dirty(c);
+}
+
 static size_t input_left(const struct fe_conn *c)
 {
     return c->in.size - c->in_at;

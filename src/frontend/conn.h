@@ -100,6 +100,10 @@ void fe_conn_dirty(struct fe_conn *c);
 /* The same, and nothing is held back. */
 void fe_conn_push(struct fe_conn *c);
 bool fe_conn_over_high(const struct fe_conn *c);
+/* OUT becomes a buffer for answers that are made elsewhere, and for what is to be sent before them;
+ * until it is returned nothing else may be answered. */
+void fe_conn_lend_output(struct fe_conn *c, struct obuf *out);
+void fe_conn_return_output(struct fe_conn *c, struct obuf *out);
 /* Sends what is there, then closes. Nothing more is read. */
 void fe_conn_drain(struct fe_conn *c);
 /* Closes at once; the session is dropped, or as soon as its pending call is done. */

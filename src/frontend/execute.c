@@ -117,6 +117,7 @@ struct cl_call *fe_call(struct fe_session *s)
     call->arg = s;
     call->arena = &s->work->call_arena;
     call->on_row = NULL;
+    call->anywhere = false;
     call->timed = s->work->run.timed;
     call->result = (struct kv_result){0};
     call->err.code = ST_OK;
@@ -239,12 +240,37 @@ static bool on_row(void *arg, const struct kv_row *row)
     return !s->gone && fe_row_of_kv(arg, row);
 }
 
+/* On whichever thread the page is read: touches nothing but the page. */
+static bool on_page_row(void *arg, const struct kv_row *row)
+{
+    struct fe_page *page = &((struct fe_session *)arg)->work->run.page;
+    fe_row_encode(&page->encoder, row, &page->out);
+    page->rows++;
+    return true;
+}
+
+static void page_begin(struct fe_session *s, struct cl_call *call)
+{
+    struct fe_run *r = &s->work->run;
+    call->on_row = on_row;
+    call->anywhere = r->sink == FE_SINK_ROWS;
+    if (!call->anywhere)
+        return;
+    call->on_row = on_page_row;
+    r->page.rows = 0;
+    fe_conn_lend_output(s->conn, &r->page.out);
+}
+
 static NODISCARD status page_taken(struct fe_session *s, status st)
 {
-    struct fe_portal *p = s->work->run.source;
+    struct fe_run *r = &s->work->run;
+    if (r->sink == FE_SINK_ROWS) {
+        r->rows += r->page.rows;
+        fe_conn_return_output(s->conn, &r->page.out);
+    }
     if (st != ST_OK && st != ST_END)
         return call_failed(s, st);
-    p->done = st == ST_END;
+    r->source->done = st == ST_END;
     return ST_OK;
 }
 
@@ -276,10 +302,10 @@ static NODISCARD status read_pages(struct fe_session *s)
         struct cl_call *call = fe_call(s);
         int64_t left = r->limit - r->rows;
         call->arena = &p->page;
-        call->on_row = on_row;
         unsigned page = r->rows == 0 ? FE_PAGE_ROWS : FE_NEXT_PAGE_ROWS;
         call->max_rows = left < page ? (unsigned)left : page;
         call->max_bytes = FE_PAGE_BYTES;
+        page_begin(s, call);
         status st = cl_read(s->client, call, &p->bound.read, &p->pos);
         if (st == ST_PENDING)
             return fe_wait(s, page_done, true);
@@ -321,6 +347,9 @@ static NODISCARD status read_start(struct fe_session *s, bool first)
         fe_describe_once(s);
     if (r->source->done)
         return source_end(s, ST_OK);
+    if (r->sink == FE_SINK_ROWS)
+        fe_row_encoder_init(&r->page.encoder, &s->work->call_arena, r->shape, r->formats,
+                            r->format_count, &s->settings.style);
     fe_txn_touch(s);
     if (first && r->source->bound.read.for_update)
         ST_TRY(lock_rows(s));

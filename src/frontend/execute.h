@@ -4,6 +4,7 @@
 #ifndef FRONTEND_EXECUTE_H
 #define FRONTEND_EXECUTE_H
 
+#include "frontend/row_encoder.h"
 #include "frontend/session.h"
 
 /* Where rows go. */
@@ -13,11 +14,12 @@ enum fe_sink {
     FE_SINK_NOTHING, /* counted only: MOVE, EXPLAIN ANALYZE */
 };
 
-/* Columns of a result. */
-struct fe_shape {
-    const struct pl_column *columns;
-    unsigned count;
-    bool rows; /* false: NoData */
+/* Rows of a page on their way to the client. Whoever reads the page writes here, a pool thread too;
+ * what the connection had to send goes along at the front, so that all goes out as it is. */
+struct fe_page {
+    struct fe_row_encoder encoder;
+    struct obuf out; /* lent by the connection while the page is read */
+    int64_t rows;
 };
 
 /* What follows when all rows of a source went out. ST_PENDING if it waits in turn. */
@@ -49,6 +51,7 @@ struct fe_run {
     uint64_t started_us;
     const struct pl_plan *counted; /* whose statistics this execution goes into */
     struct obuf scratch;
+    struct fe_page page; /* reads into FE_SINK_ROWS */
     struct fe_statement *inner;
 };
 

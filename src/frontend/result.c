@@ -1,19 +1,13 @@
 /*
  * frontend/result.c — rows and their descriptions, written straight into the output.
  *
- * The hot path: fe_row_of_kv() is called once per row while a page is read and copies each field
- * from the store's memory into the connection's buffer. Nothing is allocated per row.
+ * The rows of a read that go to the client as they are take another way: row_encoder.c.
  *
  * Rows of what cannot be run in pieces (RETURNING, session functions, catalogue relations) under a
  * row limit go to the portal's store first and are delivered from there.
  */
 #include "base/assert.h"
 #include "frontend/execute.h"
-
-static int16_t format_of(const int16_t *formats, unsigned count, unsigned i)
-{
-    return count == 0 ? 0 : formats[count == 1 ? 0 : i];
-}
 
 void fe_put_row_description(struct obuf *o, struct fe_shape shape, const int16_t *formats,
                             unsigned format_count)
@@ -33,7 +27,7 @@ void fe_put_row_description(struct obuf *o, struct fe_shape shape, const int16_t
         obuf_be32(o, c->oid);
         obuf_be16(o, (uint16_t)pl_type_size(c->oid));
         obuf_be32(o, (uint32_t)c->typmod);
-        obuf_be16(o, (uint16_t)format_of(formats, format_count, i));
+        obuf_be16(o, (uint16_t)fe_format_of(formats, format_count, i));
     }
     fe_message_end(o, at);
 }
@@ -69,7 +63,7 @@ static bool binary(const struct fe_run *r, unsigned i)
 {
     if (r->sink == FE_SINK_COPY)
         return r->copy_binary;
-    return format_of(r->formats, r->format_count, i) == 1;
+    return fe_format_of(r->formats, r->format_count, i) == 1;
 }
 
 static size_t row_begin(struct fe_session *s, struct fe_run *r, unsigned count)
@@ -143,15 +137,11 @@ bool fe_row_of_kv(void *session, const struct kv_row *row)
     if (r->sink == FE_SINK_NOTHING)
         return true;
     size_t at = row_begin(s, r, r->shape.count);
-    bool plain = r->sink == FE_SINK_ROWS;
     for (unsigned i = 0; i < r->shape.count; i++) {
         const struct pl_column *column = &r->shape.columns[i];
         const struct kv_datum *d = &row->col[column->source < 0 ? 0 : column->source];
         if (column->source == PL_CONSTANT)
             put_value(s, r, i, column->constant);
-        else if (plain)
-            pl_datum_to_field(column->type, d, format_of(r->formats, r->format_count, i) == 1,
-                              &s->settings.style, r->target);
         else
             put_datum(s, r, i, d);
     }

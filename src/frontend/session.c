@@ -114,8 +114,10 @@ static void destroy(struct fe_session *s)
         fe_portal_unref(s, s->work->run.source);
     if (s->work != NULL && s->work->run.portal != NULL)
         fe_portal_unref(s, s->work->run.portal);
-    if (s->work != NULL)
+    if (s->work != NULL) {
+        obuf_fini(&s->work->run.page.out);
         s->work->run = (struct fe_run){.scratch = s->work->run.scratch};
+    }
     work_release(s);
     fe_txn_rollback(s);
     fe_portal_drop_all(s, true, 0);
