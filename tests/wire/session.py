@@ -582,6 +582,84 @@ def what_a_vanished_client_waited_for_is_forgotten(env):
         eq(shape(c.until("Z")), "1" + "2" * 3000 + "Z")
 
 
+# -- listings --------------------------------------------------------------------------------------
+
+LISTED = 3000
+
+
+def listed_directory(env, c):
+    """A directory of LISTED files, and its id."""
+    made = c.q("INSERT INTO meta (pid, name, type) VALUES (0, '%sdir%d', 'd') RETURNING id" % (env.prefix, time.time_ns()))
+    pid = rows(made)[0][0]
+    for first in range(0, LISTED, 1000):
+        values = ",".join("(%s, 'f%05d', 'f', %d)" % (pid, i, i) for i in range(first, first + 1000))
+        eq(tag(c.q("INSERT INTO meta (pid, name, type, size) VALUES " + values)), ["INSERT 0 1000"])
+    return pid
+
+
+@test
+def listings_side_by_side_are_whole_and_in_order(env):
+    c = env.conn()
+    pid = listed_directory(env, c)
+    page = "SELECT name, size, type FROM meta WHERE pid = %s AND name > 'f%05d' ORDER BY name LIMIT 1000"
+    conns = [env.conn() for _ in range(12)]
+    for turn in range(5):
+        after = [(turn * 331 + i * 97) % (LISTED - 1001) for i in range(len(conns))]
+        for conn, at in zip(conns, after):
+            # Three pages and what comes behind each, in one pipeline.
+            conn.send(b"".join(parse(page % (pid, at)) + bind() + execute() + parse("SELECT %d" % n) + bind() + execute() for n in range(3)) + SYNC)
+        for i in range(20):
+            eq(tag(c.q("UPDATE meta SET mode = %d WHERE pid = %s AND name = 'f%05d'" % (turn + i, pid, i * 100))), ["UPDATE 1"])
+        for conn, at in zip(conns, after):
+            want = [["f%05d" % i, str(i), "f"] for i in range(at + 1, at + 1001)]
+            got = conn.until("Z")
+            eq(shape(got), ("12" + "D" * 1000 + "C12DC") * 3 + "Z")
+            eq(rows(got), want + [["0"]] + want + [["1"]] + want + [["2"]])
+
+
+@test
+def listing_is_cancelled_or_abandoned_in_the_middle(env):
+    c = env.conn()
+    everything = query("SELECT * FROM meta WHERE pid = %s" % listed_directory(env, c))
+    for _ in range(5):
+        conns = [env.conn(receive=4096) for _ in range(10)]
+        for conn in conns:
+            conn.send(everything * 3)
+        for i, conn in enumerate(conns):
+            if i % 2:
+                conn.cancel()
+            else:
+                conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                conn.close()
+        for conn in conns[1::2]:
+            for _ in range(3):
+                got = conn.until("Z")
+                assert shape(got)[-2:] in ("EZ", "CZ"), shape(got)[-5:]
+                if shape(got)[-2] == "E":
+                    eq(state(got), "57014")
+                else:
+                    eq(len(rows(got)), LISTED + 1)
+            eq(rows(conn.q("SELECT 1")), [["1"]])
+    eq(len(rows(c.ask(everything))), LISTED + 1)
+
+
+@test
+def listings_that_nobody_reads_take_no_memory(env):
+    c = env.conn()
+    everything = query("SELECT * FROM meta WHERE pid = %s" % listed_directory(env, c))
+    conns = [env.conn(receive=4096) for _ in range(8)]
+    before = memory_kb(env.pid) if env.pid else 0
+    for conn in conns:
+        conn.send(everything * 300) # 1 GB of answers in all
+    time.sleep(1)
+    if env.pid:
+        grown = memory_kb(env.pid) - before
+        assert grown < 100000, "the server grew by %d kB" % grown
+    eq(rows(c.q("SELECT 1")), [["1"]])
+    for conn in conns:
+        conn.close()
+
+
 @test
 def statements_and_portals_are_bounded(env):
     c = env.conn()
