@@ -190,8 +190,8 @@ void fe_row_encode(const struct fe_row_encoder *e, const struct kv_row *row, str
     const struct fe_field *f = e->fields, *end = f + e->count;
     size_t at = out->size;
     struct pen pen;
+    (void)obuf_reserve(out, e->room); /* E1 */
     pen_take(&pen, out);
-    pen_room(&pen, e->room); /* E1 */
     pen.p[0] = 'D';
     pen.p[5] = (uint8_t)(e->count >> 8);
     pen.p[6] = (uint8_t)e->count;
