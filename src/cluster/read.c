@@ -151,6 +151,7 @@ static status read_page(struct cl_client *c, struct cl_call *call, const struct 
 {
     struct cl_shard *s = cl_shard_of(c->node, read->table);
     bool split = may_be_long(call, read);
+    size_t first_bytes = split ? call->max_bytes / 4 : call->max_bytes;
     struct kv_txn *t;
     ASSERT(c->call == NULL);
     ASSERT(call->max_rows > 0);
@@ -159,7 +160,7 @@ static status read_page(struct cl_client *c, struct cl_call *call, const struct 
     c->read = (struct cl_read_run){.txn = t,
                                    .read = read,
                                    .pos = pos,
-                                   .bytes_max = split ? call->max_bytes / 2 : call->max_bytes,
+                                   .bytes_max = first_bytes,
                                    .started_us = call->timed ? env_mono_us(c->node->env) : 0,
                                    .skipped_before = pos->skipped};
     c->read.last = &c->read.first;
@@ -168,6 +169,8 @@ static status read_page(struct cl_client *c, struct cl_call *call, const struct 
     cl__txn_tier(c, t, false);
     c->call = call; /* for give_row */
     status st = run_page(c, call, split ? CL_READ_SHORT_ROWS : call->max_rows, give_row);
+    if (split)
+        c->read.bytes_max = call->max_bytes - first_bytes;
     if (st == ST_OK && split && c->read.given == CL_READ_SHORT_ROWS) {
         cl_long_reads_add(c->node->long_reads, c);
         return ST_PENDING;

@@ -8,8 +8,9 @@
  *   fe_run ─> fe_run_plan ─┬─> fe_run_source ─> read_pages │ write │ values │ catalogue │ function
  *                          └─> utility.c, cursor.c, copy_*.c
  *
- * Reads go page by page straight into the output, and stop while the client does not take it. What
- * is not a read gives its rows at once; under a row limit they wait in the portal's store.
+ * Reads go page by page straight into the output, and stop while the client does not take it. A
+ * page's rows are encoded by the thread that reads it (on_page_row). What is not a read gives its
+ * rows at once; under a row limit they wait in the portal's store.
  *
  * Invariants
  *   X1  Every run ends once: fe_run returns its outcome, or returned ST_PENDING and DONE gets it.
