@@ -8,7 +8,7 @@
  * from a source and ignores records at or below it: after a crash everything above the acknowledged
  * stamp is sent again and nothing counts twice.
  *
- *   IDLE --records, linger over--> SENDING --both destinations applied--> IDLE
+ *   IDLE --records, linger over, company--> SENDING --both destinations applied--> IDLE
  *   an ACK runs beside the next batch; it carries the highest stamp delivered
  *
  * Invariants
@@ -18,7 +18,10 @@
  *   K3  A batch that a destination refused is sent again as a whole, from `delivered` on.
  *
  * A batch waits `sink.linger` for more, or until it is full: at tens of thousands of creates a
- * second that is one extra command per destination for some hundred creates.
+ * second that is one extra command per destination for some hundred creates. Then it waits as long
+ * again for *company*, as an ACK does from the start: commands of others that this turn proposes,
+ * so that a log batch is written anyway. Alone it would be one more sync, and what a client sends
+ * right behind it would be stored only after it.
  *
  * Threads: the owner reactor.
  */
@@ -57,6 +60,7 @@ struct cl_sink {
     uint64_t unacked;      /* records delivered and still in the queue */
     uint64_t acking_count; /* of them, how many the ACK under way takes out */
     uint64_t oldest_us;    /* when the first record of the next batch was seen, 0 = none */
+    uint64_t ack_due_us;   /* since when there is something to acknowledge, 0 = nothing */
     uint64_t retry_us;     /* not before */
     struct kv_queue_record *records; /* of the batch being made */
     unsigned char *wanted;           /* destinations of each */
@@ -224,6 +228,47 @@ static bool has_unsent(const struct cl_sink *k)
     return kv_state_queue_length(k->source->state) > k->unacked;
 }
 
+/* Does this turn write a log batch anyway? */
+static bool has_company(const struct cl_node *n)
+{
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (n->shards[i]->waiting_count > 0)
+            return true;
+    }
+    return false;
+}
+
+static void poll_send(struct cl_sink *k, uint64_t now_us)
+{
+    const struct cl_options *o = &k->node->options;
+    if (k->open > 0 || !has_unsent(k))
+        return;
+    if (k->oldest_us == 0)
+        k->oldest_us = now_us;
+    uint64_t waited_us = now_us - k->oldest_us, linger_us = o->sink_linger_us;
+    bool full = kv_state_queue_length(k->source->state) - k->unacked >= o->sink_records;
+    if (full || waited_us >= 2 * linger_us || (waited_us >= linger_us && has_company(k->node)))
+        send(k);
+    else
+        wake_in(k, (waited_us < linger_us ? linger_us : 2 * linger_us) - waited_us);
+}
+
+static void poll_ack(struct cl_sink *k, uint64_t now_us)
+{
+    uint64_t linger_us = k->node->options.sink_linger_us;
+    if (k->acking != 0 || k->delivered <= kv_state_record(k->source->state)->queue_acked)
+        return;
+    if (k->ack_due_us == 0)
+        k->ack_due_us = now_us;
+    uint64_t waited_us = now_us - k->ack_due_us;
+    if (waited_us < linger_us && !has_company(k->node)) {
+        wake_in(k, linger_us - waited_us);
+        return;
+    }
+    k->ack_due_us = 0;
+    acknowledge(k);
+}
+
 void cl_sink_poll(struct cl_sink *k)
 {
     struct cl_node *n = k->node;
@@ -234,18 +279,8 @@ void cl_sink_poll(struct cl_sink *k)
         wake_in(k, k->retry_us - now_us);
         return;
     }
-    if (k->acking == 0 && k->delivered > kv_state_record(k->source->state)->queue_acked)
-        acknowledge(k);
-    if (k->open > 0 || !has_unsent(k))
-        return;
-    if (k->oldest_us == 0)
-        k->oldest_us = now_us;
-    uint64_t waited_us = now_us - k->oldest_us;
-    bool full = kv_state_queue_length(k->source->state) - k->unacked >= n->options.sink_records;
-    if (full || waited_us >= n->options.sink_linger_us)
-        send(k);
-    else
-        wake_in(k, n->options.sink_linger_us - waited_us);
+    poll_send(k, now_us);
+    poll_ack(k, now_us); /* a batch that was just sent is company */
 }
 
 static bool first(void *arg, hlc_ts ts, bytes items)

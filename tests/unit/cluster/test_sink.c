@@ -86,6 +86,48 @@ static void refused_batches_and_lost_acks_count_nothing_twice(void **state)
     fx_fini(&f);
 }
 
+struct seen_stats {
+    struct fixture *f;
+    struct cl_sink_stats stats;
+};
+
+static void read_stats(void *arg)
+{
+    struct seen_stats *x = arg;
+    cl_sink_stats(x->f->node->sink, &x->stats);
+}
+
+static void linger_for_an_hour(void *arg)
+{
+    struct fixture *f = arg;
+    f->node->options.sink_linger_us = 3600000000u;
+}
+
+/* Alone it would be one more sync of the log, with a client's next command behind it. */
+static void an_ack_waits_for_company(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    struct seen_stats s = {.f = &f};
+    fx_init(&f);
+    fx_set(&f, "sink.batch_records", "1"); /* sent at once */
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    fx_on_reactor(&f, linger_for_an_hour, &f);
+    create_files(&x, 0, 1);
+    do
+        fx_on_reactor(&f, read_stats, &s);
+    while (s.stats.records == 0 || s.stats.sending);
+    assert_int_equal(s.stats.acks, 0);
+    assert_int_equal(s.stats.pending, 1);
+    create_files(&x, 1, 2);
+    fx_on_reactor(&f, read_stats, &s);
+    assert_int_equal(s.stats.acks, 1);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 /* The root is nobody's: neither making it nor changing its owner moves a count. */
 static void root_counts_for_nobody(void **state)
 {
@@ -305,6 +347,7 @@ int main(void)
         cmocka_unit_test(killed_at_any_point_nothing_is_lost_or_doubled),
         cmocka_unit_test(items_arrive_once_over_restarts),
         cmocka_unit_test(refused_batches_and_lost_acks_count_nothing_twice),
+        cmocka_unit_test(an_ack_waits_for_company),
         cmocka_unit_test(root_counts_for_nobody),
         cmocka_unit_test(check_finds_what_is_wrong),
     };
