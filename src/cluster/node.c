@@ -61,7 +61,10 @@ static void on_turn(void *arg)
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
         cl_shard_flush_poll(s);
-        if (cl_shard_behind(s)) {
+        if (s->apply_later) { /* in the next turn, after what is sent at the end of this one */
+            s->apply_later = false;
+            more = true;
+        } else if (cl_shard_behind(s)) {
             cl_shard_apply(s);
             more = true;
         }

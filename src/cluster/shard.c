@@ -271,12 +271,14 @@ void cl_shard_stored(struct cl_shard *s, uint64_t index, uint64_t term)
     uint64_t now_us = env_mono_us(s->node->env);
     struct raft_input in = {
         .kind = RAFT_STORED, .now_ms = now_us / 1000, .stored_index = index, .stored_term = term};
+    bool clients = false;
     (void)fault_point("shard.stored");
     LIST_FOR_EACH(it, &s->inflight) {
         struct cl_proposal *p = CONTAINER_OF(it, struct cl_proposal, node);
         if (p->index > index)
             break;
         p->stored_us = now_us;
+        clients |= !p->system;
     }
     uint64_t before = raft_commit_index(s->raft);
     status st = raft_step(s->raft, &in, &out);
@@ -284,7 +286,12 @@ void cl_shard_stored(struct cl_shard *s, uint64_t index, uint64_t term)
     cl__stream_append(&s->node->stream, s, &out);
     if (out.commit_index > before)
         s->committed_us = now_us;
-    cl_shard_apply(s);
+    if (clients) {
+        cl_shard_apply(s);
+        return;
+    }
+    s->apply_later = true;
+    cl__node_kick(s->node);
 }
 
 void cl_shard_campaign(struct cl_shard *s)

@@ -59,6 +59,7 @@ struct cl_shard {
     status fenced;        /* ST_OK, or why nothing is applied any more */
     unsigned holds;       /* who needs the state to stand still: apply pauses while > 0 */
     bool prefetching;     /* apply waits for a cold block */
+    bool apply_later;     /* nobody waits for what was stored: answers of this turn go out first */
     unsigned cold_tries;  /* of the entry at hand */
 
     bool flushing;
