@@ -117,6 +117,12 @@ static void note_stats(struct cl_client *c, const struct cl_proposal *p)
     stats->applied_us = since(p->stored_us, now_us);
 }
 
+static void unknown_outcome(struct err *err)
+{
+    err_set(err, ST_OUTCOME_UNKNOWN, "the outcome of the statement is unknown");
+    err_hint(err, "It may take effect. Look before repeating it.");
+}
+
 static void proposal_done(struct cl_proposal *p, status st, const struct kv_applied *a)
 {
     struct cl_client *c = CONTAINER_OF(p, struct cl_client, proposal);
@@ -129,19 +135,23 @@ static void proposal_done(struct cl_proposal *p, status st, const struct kv_appl
         if (st == ST_CONFLICT)
             c->node->counters.conflicts++;
     } else if (st == ST_OUTCOME_UNKNOWN) {
-        err_set(&c->call->err, st, "the outcome of the statement is unknown");
-        err_hint(&c->call->err, "It may take effect. Look before repeating it.");
+        unknown_outcome(&c->call->err);
     }
     cl__client_finish(c, st);
+}
+
+static status too_large(const struct obuf *encoding, struct err *err)
+{
+    if (encoding->size <= LIMIT_COMMAND_BYTES)
+        return ST_OK;
+    return err_set(err, ST_LIMIT, "the statement writes %zu bytes, at most %u are allowed",
+                   encoding->size, LIMIT_COMMAND_BYTES);
 }
 
 status cl__client_propose(struct cl_client *c, struct cl_call *call, struct cl_shard *s)
 {
     struct obuf *encoding = &c->node->encoding;
-    if (encoding->size > LIMIT_COMMAND_BYTES)
-        return err_set(&call->err, ST_LIMIT,
-                       "the statement writes %zu bytes, at most %u are allowed", encoding->size,
-                       LIMIT_COMMAND_BYTES);
+    ST_TRY(too_large(encoding, &call->err));
     c->call = call;
     c->command_bytes = encoding->size;
     c->proposal.command = buf_copy(bytes_make(encoding->data, encoding->size));
@@ -170,6 +180,15 @@ static status shard_of_ops(struct cl_client *c, struct cl_call *call,
     return ST_OK;
 }
 
+/* OPS as a command, in the node's `encoding`. */
+static void encode(struct cl_node *n, const struct kv_op *const *ops, unsigned count)
+{
+    struct obuf *encoding = &n->encoding;
+    obuf_reset(encoding);
+    obuf_shrink(encoding, ENCODING_KEPT_BYTES);
+    kv_command_ops(encoding, ops, count, cl__node_origin(n));
+}
+
 status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *const *ops,
               unsigned count)
 {
@@ -186,11 +205,51 @@ status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *con
             cl__scratch_give(c);
         return st;
     }
-    struct obuf *encoding = &c->node->encoding;
-    obuf_reset(encoding);
-    obuf_shrink(encoding, ENCODING_KEPT_BYTES);
-    kv_command_ops(encoding, ops, count, cl__node_origin(c->node));
+    encode(c->node, ops, count);
     return cl__client_propose(c, call, s);
+}
+
+/* A write without a call. */
+struct lone_write {
+    struct cl_proposal proposal;
+    cl_write_done *done;
+    void *arg;
+};
+
+static void lone_write_done(struct cl_proposal *p, status st, const struct kv_applied *a)
+{
+    struct lone_write *w = CONTAINER_OF(p, struct lone_write, proposal);
+    struct err err;
+    err_clear(&err);
+    if (st == ST_OK && a->outcome != ST_OK) {
+        st = a->outcome;
+        err = a->err;
+    } else if (st == ST_OUTCOME_UNKNOWN) {
+        unknown_outcome(&err);
+    }
+    w->done(w->arg, st, st == ST_OK ? &a->result : NULL, &err);
+    free(w);
+}
+
+status cl_write(struct cl_client *c, const struct kv_op *op, cl_write_done *done, void *arg,
+                struct err *err)
+{
+    struct cl_node *n = c->node;
+    struct cl_shard *s = cl_shard_of(n, op->table);
+    ASSERT(!c->txn.active);
+    if (s == NULL)
+        return err_set(err, ST_UNSUPPORTED, "this table cannot be written");
+    ST_TRY(cl_shard_admit(s, err));
+    encode(n, &op, 1);
+    ST_TRY(too_large(&n->encoding, err));
+    struct lone_write *w = calloc(1, sizeof *w);
+    ASSERT(w != NULL);
+    w->proposal.command = buf_copy(bytes_make(n->encoding.data, n->encoding.size));
+    w->proposal.done = lone_write_done;
+    w->done = done;
+    w->arg = arg;
+    cl_shard_propose(s, &w->proposal);
+    return ST_PENDING;
 }
 
 void cl_cancel(struct cl_client *c)

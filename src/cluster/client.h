@@ -62,6 +62,13 @@ void cl_rollback_to(struct cl_client *c, kv_txn_mark mark);
  * READ ONLY transaction ST_TXN_STATE with 25006. */
 NODISCARD status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *const *ops,
                         unsigned count);
+/* A write that is a transaction of its own and takes no call: any number may be under way. Those in
+ * one shard take effect in the order of the calls. Not inside a transaction. ST_PENDING: DONE is
+ * called once, later, from the loop, also if C is gone by then; what it gets is its own for that
+ * time, RESULT only with ST_OK. Else an error, in ERR. */
+typedef void cl_write_done(void *arg, status st, const struct kv_result *result, struct err *err);
+NODISCARD status cl_write(struct cl_client *c, const struct kv_op *op, cl_write_done *done,
+                          void *arg, struct err *err);
 /* One page of READ from POS: rows go to call->on_row. ST_OK more may follow, ST_END no more.
  * Outside a transaction each page is a snapshot of its own. */
 NODISCARD status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,

@@ -416,6 +416,18 @@ uint8_t fe_conn_peek(const struct fe_conn *c)
     }
 }
 
+bool fe_conn_more_behind(const struct fe_conn *c)
+{
+    bytes in = bytes_make(c->in.data + c->in_at, input_left(c));
+    struct fe_frame f;
+    for (bool first = true; fe_frame_next(in, &f) == FE_FRAME_OK; first = false) {
+        in = bytes_make(in.data + f.total, in.size - f.total);
+        if (in.size == 0 || (!first && f.type != 'C'))
+            break;
+    }
+    return in.size > 0;
+}
+
 static void consume(struct fe_conn *c, size_t n)
 {
     c->in_at += n;
@@ -447,6 +459,8 @@ static bool run_message(struct fe_conn *c)
 {
     struct fe_frame f;
     enum fe_framing framing = fe_frame_next(bytes_make(c->in.data + c->in_at, input_left(c)), &f);
+    if (c->session->ahead != NULL && framing != FE_FRAME_OK && framing != FE_FRAME_MORE)
+        return false; /* its answers first */
     if (framing == FE_FRAME_UNKNOWN) {
         fe_session_unknown(c->session, f.type);
         return false;
@@ -499,7 +513,8 @@ void fe_conn_run(struct fe_conn *c)
     if (c->in.size == 0)
         buffer_give(c->worker, &c->in);
     bool open = c->state == FE_CONN_STARTUP || c->state == FE_CONN_READY;
-    bool waiting = c->session != NULL && (c->session->busy || c->blocked || c->runnable);
+    bool waiting = c->session != NULL &&
+                   (c->session->busy || c->session->ahead != NULL || c->blocked || c->runnable);
     /* Nothing will complete what is there. */
     if (open && c->eof && !waiting)
         fe_conn_drain(c);

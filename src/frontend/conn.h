@@ -54,6 +54,8 @@ struct fe_worker {
     size_t buffer_bytes;      /* of buffers[] */
     unsigned buffer_count;
     struct obuf buffers[FE_SPARE_BUFFERS];           /* empty ones, the one used last on top */
+    struct fe_ahead *ahead;                          /* spare ones, ahead.c */
+    unsigned ahead_count;                            /* of them */
     struct fe_session *listeners;                    /* notify.c */
     struct fe_session *by_number[FE_NUMBER_BUCKETS]; /* cancel.c */
     bool stopping, stop_reported;
@@ -113,6 +115,8 @@ void fe_conn_free(struct fe_conn *c);
 /* The type of the first whole message after the current one that is not a Close; 0 = none is
  * there. */
 uint8_t fe_conn_peek(const struct fe_conn *c);
+/* Is there more than that message? */
+bool fe_conn_more_behind(const struct fe_conn *c);
 void fe_worker_buffers_free(struct fe_worker *w);
 /* The end of a turn: runs who may run, sends what is to be sent. */
 void fe_worker_turn(void *worker);

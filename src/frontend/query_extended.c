@@ -5,14 +5,15 @@
  * the usual Parse/Bind/Execute/Sync dearer than it must be, so an Execute of a write looks at the
  * message behind it: Sync — it commits by itself, as one command; nothing there yet — it is put off
  * until something is (no answer is owed before Sync or Flush); anything else — the transaction is
- * opened, and committed at Sync.
+ * opened, and committed at Sync. With more behind the Sync it is started ahead (ahead.c), and what
+ * follows is handled before its answer is there.
  *
  * Invariants
  *   E1  Every handler here either answers, or fails and leaves mode SKIP, or waits and does so
  *       later.
  */
 #include "base/assert.h"
-#include "frontend/execute.h"
+#include "frontend/ahead.h"
 #include <stdlib.h>
 
 static void finish(struct fe_session *s, status st)
@@ -315,7 +316,8 @@ static bool writes(const struct fe_session *s, const struct fe_portal *p)
            (plan->kind == PL_EXPLAIN && plan->utility->analyze);
 }
 
-/* The parsed message; FE_DEFERRED if the decision has to wait for the next one. */
+/* The parsed message. FE_DEFERRED: the decision waits for the next one, or what runs waits for the
+ * writes that are ahead. */
 static status execute(struct fe_session *s, bytes body, enum fe_handled *handled)
 {
     struct fe_work *w = s->work;
@@ -326,8 +328,18 @@ static status execute(struct fe_session *s, bytes body, enum fe_handled *handled
     struct fe_portal *p = fe_portal_find(s, name);
     if (p == NULL)
         return no_portal(s, name);
-    if (s->txn == FE_TXN_IDLE && writes(s, p)) {
-        uint8_t next = fe_conn_peek(s->conn);
+    bool writing = s->txn == FE_TXN_IDLE && writes(s, p);
+    uint8_t next = writing ? fe_conn_peek(s->conn) : 0;
+    if (next == 'S' && fe_ahead_wanted(s, p)) {
+        status st = fe_ahead_start(s, p);
+        if (st != ST_PENDING)
+            return st == ST_OK ? ST_PENDING : st; /* answered when it is done */
+    }
+    if (s->ahead != NULL) {
+        *handled = FE_DEFERRED;
+        return ST_PENDING;
+    }
+    if (writing) {
         bool copy =
             p->statement->stmt.plan->kind == PL_COPY_IN; /* its data may wait for our answer */
         if (next == 0 && !copy) {

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "frontend/ahead.h"
 #include "frontend/server_internal.h"
 #include "frontend/session.h"
 #include "frontend/session_pool.h"
@@ -397,6 +398,7 @@ static void worker_end(struct fe_worker *w, void *arg)
     loop_turn_free(w->turn);
     pl_free(w->planner);
     fe_pool_free(w->pool);
+    fe_ahead_free(w);
     fe_worker_buffers_free(w);
     send_call(&w->server->workers[0], on_worker_stopped, NULL);
 }

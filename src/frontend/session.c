@@ -17,6 +17,7 @@
  */
 #include "frontend/session.h"
 #include "base/assert.h"
+#include "frontend/ahead.h"
 #include "frontend/cancel.h"
 #include "frontend/execute.h"
 #include "frontend/session_pool.h"
@@ -65,8 +66,10 @@ static void work_release(struct fe_session *s)
 struct obuf *fe_out(struct fe_session *s)
 {
     fe_conn_dirty(s->conn);
-    return &s->conn->out;
+    return fe_ahead_output(s);
 }
+
+static void arm_idle_timer(struct fe_session *s);
 
 /* -- life -------------------------------------------------------------------------------------- */
 
@@ -100,6 +103,7 @@ static void destroy(struct fe_session *s)
 {
     struct fe_conn *c = s->conn;
     ASSERT_INV("S2", !s->pending && !s->pinned);
+    ASSERT_INV("W3", s->ahead == NULL);
     if (s->work != NULL)
         s->work->next = NULL;
     if (s->work != NULL && s->work->sleeping) {
@@ -139,7 +143,7 @@ static void destroy(struct fe_session *s)
 
 static void release_if_gone(struct fe_session *s)
 {
-    if (s->gone && !s->pending && !s->pinned)
+    if (s->gone && !s->pending && !s->pinned && s->ahead == NULL)
         destroy(s);
 }
 
@@ -208,6 +212,21 @@ void fe_resume(struct fe_session *s, status st)
     fe_conn_run(s->conn);
 }
 
+void fe_session_ahead_done(struct fe_session *s)
+{
+    if (s->gone) {
+        release_if_gone(s);
+        return;
+    }
+    if (s->ahead == NULL && !s->busy && s->work == NULL) {
+        if (s->stopping)
+            fe_session_stop(s);
+        else
+            arm_idle_timer(s);
+    }
+    fe_conn_run(s->conn);
+}
+
 bool fe_session_is_stalled(const struct fe_session *s)
 {
     return s->work != NULL && s->work->stalled;
@@ -215,7 +234,7 @@ bool fe_session_is_stalled(const struct fe_session *s)
 
 bool fe_session_awaits_write(const struct fe_session *s)
 {
-    return s->work != NULL && s->work->uncertain;
+    return s->ahead != NULL || (s->work != NULL && s->work->uncertain);
 }
 
 void fe_session_continue(struct fe_session *s)
@@ -261,7 +280,7 @@ static void on_timer(void *arg)
         fe_session_cancel(s, true);
         return;
     }
-    if (s->busy)
+    if (s->busy || s->ahead != NULL)
         return;
     if (s->txn == FE_TXN_BLOCK || s->txn == FE_TXN_FAILED)
         fe_fatal(s, "25P03", "terminating connection due to idle-in-transaction timeout");
@@ -340,7 +359,7 @@ void fe_ready(struct fe_session *s)
     work_release(s);
     stop_timer(s);
     arm_idle_timer(s);
-    if (s->stopping)
+    if (s->stopping && s->ahead == NULL)
         fe_fatal(s, "57P01", "terminating connection due to administrator command");
 }
 
@@ -354,7 +373,7 @@ void fe_message_done(struct fe_session *s)
 void fe_session_stop(struct fe_session *s)
 {
     s->stopping = true;
-    if (!s->busy && s->mode == FE_MODE_NORMAL)
+    if (!s->busy && s->mode == FE_MODE_NORMAL && s->ahead == NULL)
         fe_fatal(s, "57P01", "terminating connection due to administrator command");
 }
 
@@ -431,6 +450,8 @@ enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *
 {
     ASSERT_INV("S1", !s->busy);
     enum fe_handled done = FE_HANDLED;
+    if (s->ahead != NULL && !fe_ahead_permits(s, f->type))
+        return FE_DEFERRED;
     s->pinned = true;
     switch (s->mode) {
     case FE_MODE_COPY_IN: copy_message(s, f); break;

@@ -25,6 +25,7 @@
 
 struct fe_work;
 struct fe_copy;
+struct fe_ahead;
 typedef void fe_next(struct fe_session *s, status st);
 
 /* The one state for "which transaction". */
@@ -94,6 +95,8 @@ struct fe_session {
     bool gone;    /* the connection is closed; goes when the pending call is done */
     bool pinned;  /* a handler is on the stack: not to be freed under it */
     bool stopping;
+    struct fe_ahead *ahead, *ahead_last; /* writes under way, oldest first; see ahead.c */
+    unsigned ahead_count;
     uint32_t ns;
     const char *user, *database;
     int32_t number; /* process number */
@@ -126,6 +129,8 @@ enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *
 void fe_session_unknown(struct fe_session *s, uint8_t type);
 /* Does it wait for output to drain? */
 bool fe_session_is_stalled(const struct fe_session *s);
+/* Writes ahead were answered: what had to wait for them goes on. May free S. */
+void fe_session_ahead_done(struct fe_session *s);
 /* Does it wait for a write, so that more output follows soon? */
 bool fe_session_awaits_write(const struct fe_session *s);
 /* Output has drained, or it is this session's turn again. */

@@ -371,6 +371,77 @@ def error_position_counts_from_the_start_of_the_message(env):
     eq(error(c.q("SELECT 1; SELEKT 1"))["P"], "11")
 
 
+# -- pipelines with a Sync behind each statement ---------------------------------------------------
+
+def synced(sql, *params):
+    return parse(sql) + bind(params=params) + execute() + SYNC
+
+
+@test
+def synced_writes_are_answered_in_order_each_on_its_own(env):
+    c = env.conn()
+    c.send(*[synced(env.insert(k)) for k in ("w1", "w2", "w1", "w3")])
+    eq([shape(c.until("Z")) for _ in range(4)], ["12CZ", "12CZ", "12EZ", "12CZ"])
+    eq([env.has(c, k) for k in ("w1", "w2", "w3")], [True] * 3)
+
+
+@test
+def statement_of_a_synced_pipeline_sees_those_before_it(env):
+    c = env.conn()
+    look = "SELECT count(*) FROM kv WHERE key >= '%s' AND key < '%s'" % ((env.prefix + "see0"), (env.prefix + "see9"))
+    c.send(synced(env.insert("see1")), synced(look), synced(env.insert("see2")), synced(env.insert("see3")), query(look),
+           synced(env.insert("see4")), synced(look), synced("BEGIN"), synced(env.insert("see5")), synced("ROLLBACK"), synced(look))
+    got = [c.until("Z") for _ in range(11)]
+    eq([rows(g) for g in got if rows(g)], [[["1"]], [["3"]], [["4"]], [["4"]]])
+    eq([status(g) for g in got], ["I"] * 7 + ["T"] * 2 + ["I"] * 2)
+
+
+@test
+def error_of_a_message_stays_in_its_place_of_a_synced_pipeline(env):
+    c = env.conn()
+    c.send(synced(env.insert("e1")), bind(statement="nothing"), execute(), SYNC, synced("SELEKT"), synced(env.insert("e2")),
+           parse(env.insert("e3")), bind(), execute(), execute(), SYNC, synced(env.insert("e4")))
+    got = [c.until("Z") for _ in range(6)]
+    eq([shape(g) for g in got], ["12CZ", "EZ", "EZ", "12CZ", "12CEZ", "12CZ"])
+    eq([state(g) for g in got if "E" in shape(g)], ["26000", "42601", "55000"])
+    eq([env.has(c, k) for k in ("e1", "e2", "e3", "e4")], [True, True, False, True])
+
+
+@test
+def many_synced_writes_to_several_tables(env):
+    c = env.conn()
+    pid = int(rows(c.q("INSERT INTO meta (pid, name, type) VALUES (0, '%s', 'd') RETURNING id" % (env.prefix + "many")))[0][0])
+    file = lambda n: "INSERT INTO meta (pid, name, type) VALUES (%d, 'f%d', 'f')" % (pid, n)
+    describe = msg("D", b"P" + text(""))
+    n = 400
+    c.send(*[parse(file(i) if i % 7 else env.insert("many%d" % i)) + bind() + describe + execute() + msg("C", b"P" + text("")) + SYNC
+             for i in range(n)])
+    for i in range(n):
+        eq(shape(c.until("Z"), drop="SA"), "12nC3Z")
+    got = rows(c.q("SELECT num_children FROM meta WHERE pid = %d AND name = '_attr_'" % pid))
+    eq(got, [[str(n - (n + 6) // 7)]])
+
+
+@test
+def end_of_a_synced_pipeline_comes_after_its_answers(env):
+    c = env.conn()
+    c.send(synced(env.insert("x1")), synced(env.insert("x2")), msg("X"))
+    eq([shape(c.until("Z")) for _ in range(2)], ["12CZ"] * 2)
+    c = env.conn()
+    c.send(synced(env.insert("x3")), synced(env.insert("x4")))
+    c.sock.shutdown(socket.SHUT_WR)
+    eq([shape(c.until("Z")) for _ in range(2)], ["12CZ"] * 2)
+    c = env.conn()
+    c.send(synced(env.insert("x5")), synced(env.insert("x6")), msg("y"))
+    eq([shape(c.until("Z")) for _ in range(2)], ["12CZ"] * 2)
+    eq(state([c.one()]), "08P01")
+    c = env.conn()
+    c.send(synced(env.insert("x7")), synced(env.insert("x8")))
+    c.close()
+    other = env.conn()
+    eq([env.has(other, "x%d" % i) for i in range(1, 7)], [True] * 6)
+
+
 # -- savepoints, cursors ---------------------------------------------------------------------------
 
 @test
