@@ -58,7 +58,8 @@ static const struct config_setting settings[] = {
     {"log.keep_all", CONFIG_BOOL, "off", 0, 0, NULL, "for tests: never cut the log"},
 
     {"sink.linger", CONFIG_TIME_US, "2ms", 0, SECOND, NULL,
-     "quota and index updates wait this long to share a batch"},
+     "quota and index updates go with clients' commands, dozens together or after ten times this; "
+     "alone when no command came for this long"},
     {"sink.batch_records", CONFIG_INT, "512", 1, 100000, NULL, "commands' updates in one batch"},
     {"sink.batch_bytes", CONFIG_SIZE, "256kB", KB, 4 * MB, NULL, "bytes of one batch"},
 

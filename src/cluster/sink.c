@@ -8,7 +8,7 @@
  * from a source and ignores records at or below it: after a crash everything above the acknowledged
  * stamp is sent again and nothing counts twice.
  *
- *   IDLE --records, linger over, company--> SENDING --both destinations applied--> IDLE
+ *   IDLE --records, their time has come--> SENDING --both destinations applied--> IDLE
  *   an ACK runs beside the next batch; it carries the highest stamp delivered
  *
  * Invariants
@@ -17,11 +17,12 @@
  *       an earlier one.
  *   K3  A batch that a destination refused is sent again as a whole, from `delivered` on.
  *
- * A batch waits `sink.linger` for more, or until it is full: at tens of thousands of creates a
- * second that is one extra command per destination for some hundred creates. Then it waits as long
- * again for *company*, as an ACK does from the start: commands of others that this turn proposes,
- * so that a log batch is written anyway. Alone it would be one more sync, and what a client sends
- * right behind it would be stored only after it.
+ * When a batch goes. Nobody waits for it, so it shall cost those who do wait as little as can be. A
+ * log batch of its own would be one more sync, and what a client sends right behind it would be
+ * stored only after it. So a batch goes with *company*: a turn in which others propose too. Then it
+ * goes once BATCH_ENOUGH records are there, or they have waited LINGERS_MAX times sink.linger; and
+ * alone when it is full, or when nobody has proposed anything for sink.linger. An ACK goes with the
+ * next company, or alone in the same way.
  *
  * Threads: the owner reactor.
  */
@@ -34,6 +35,8 @@
 
 #define DESTINATIONS 2u
 #define RETRY_US 100000u
+#define BATCH_ENOUGH 64u
+#define LINGERS_MAX 10u
 
 static const struct {
     enum cl_shard_position shard;
@@ -60,7 +63,7 @@ struct cl_sink {
     uint64_t unacked;      /* records delivered and still in the queue */
     uint64_t acking_count; /* of them, how many the ACK under way takes out */
     uint64_t oldest_us;    /* when the first record of the next batch was seen, 0 = none */
-    uint64_t ack_due_us;   /* since when there is something to acknowledge, 0 = nothing */
+    uint64_t company_us;   /* when others last proposed something */
     uint64_t retry_us;     /* not before */
     struct kv_queue_record *records; /* of the batch being made */
     unsigned char *wanted;           /* destinations of each */
@@ -228,7 +231,7 @@ static bool has_unsent(const struct cl_sink *k)
     return kv_state_queue_length(k->source->state) > k->unacked;
 }
 
-/* Does this turn write a log batch anyway? */
+/* Does this turn propose commands of others? */
 static bool has_company(const struct cl_node *n)
 {
     for (unsigned i = 0; i < CL_SHARDS; i++) {
@@ -238,35 +241,22 @@ static bool has_company(const struct cl_node *n)
     return false;
 }
 
-static void poll_send(struct cl_sink *k, uint64_t now_us)
+static bool may_send(struct cl_sink *k, uint64_t now_us, bool company, bool quiet)
 {
     const struct cl_options *o = &k->node->options;
     if (k->open > 0 || !has_unsent(k))
-        return;
+        return false;
     if (k->oldest_us == 0)
         k->oldest_us = now_us;
-    uint64_t waited_us = now_us - k->oldest_us, linger_us = o->sink_linger_us;
-    bool full = kv_state_queue_length(k->source->state) - k->unacked >= o->sink_records;
-    if (full || waited_us >= 2 * linger_us || (waited_us >= linger_us && has_company(k->node)))
-        send(k);
-    else
-        wake_in(k, (waited_us < linger_us ? linger_us : 2 * linger_us) - waited_us);
+    uint64_t unsent = kv_state_queue_length(k->source->state) - k->unacked;
+    bool due = unsent >= BATCH_ENOUGH || now_us - k->oldest_us >= LINGERS_MAX * o->sink_linger_us;
+    return unsent >= o->sink_records || quiet || (company && due);
 }
 
-static void poll_ack(struct cl_sink *k, uint64_t now_us)
+static bool may_acknowledge(const struct cl_sink *k, bool company, bool quiet)
 {
-    uint64_t linger_us = k->node->options.sink_linger_us;
-    if (k->acking != 0 || k->delivered <= kv_state_record(k->source->state)->queue_acked)
-        return;
-    if (k->ack_due_us == 0)
-        k->ack_due_us = now_us;
-    uint64_t waited_us = now_us - k->ack_due_us;
-    if (waited_us < linger_us && !has_company(k->node)) {
-        wake_in(k, linger_us - waited_us);
-        return;
-    }
-    k->ack_due_us = 0;
-    acknowledge(k);
+    return k->acking == 0 && k->delivered > kv_state_record(k->source->state)->queue_acked &&
+           (company || quiet);
 }
 
 void cl_sink_poll(struct cl_sink *k)
@@ -274,13 +264,23 @@ void cl_sink_poll(struct cl_sink *k)
     struct cl_node *n = k->node;
     if (n->phase != CL_NODE_SERVING || n->failed != ST_OK || k->source->fenced != ST_OK)
         return;
-    uint64_t now_us = loop_now_us(n->reactors[0].loop);
+    uint64_t now_us = loop_now_us(n->reactors[0].loop), linger_us = n->options.sink_linger_us;
+    bool company = has_company(n);
+    if (company)
+        k->company_us = now_us;
     if (now_us < k->retry_us) {
         wake_in(k, k->retry_us - now_us);
         return;
     }
-    poll_send(k, now_us);
-    poll_ack(k, now_us); /* a batch that was just sent is company */
+    bool quiet = now_us - k->company_us >= linger_us;
+    if (may_send(k, now_us, company, quiet)) {
+        send(k);
+        company = true;
+    }
+    if (may_acknowledge(k, company, quiet))
+        acknowledge(k);
+    if (!quiet && kv_state_queue_length(k->source->state) > 0)
+        wake_in(k, linger_us - (now_us - k->company_us));
 }
 
 static bool first(void *arg, hlc_ts ts, bytes items)

@@ -103,6 +103,27 @@ static void linger_for_an_hour(void *arg)
     f->node->options.sink_linger_us = 3600000000u;
 }
 
+static void updates_go_with_commands_once_they_are_enough(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    struct seen_stats s = {.f = &f};
+    fx_init(&f);
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    fx_on_reactor(&f, linger_for_an_hour, &f);
+    create_files(&x, 0, 64);
+    fx_on_reactor(&f, read_stats, &s);
+    assert_int_equal(s.stats.batches, 0);
+    create_files(&x, 64, 65);
+    fx_on_reactor(&f, read_stats, &s);
+    assert_int_equal(s.stats.batches, 1);
+    assert_int_equal(s.stats.records, 64);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 /* Alone it would be one more sync of the log, with a client's next command behind it. */
 static void an_ack_waits_for_company(void **state)
 {
@@ -347,6 +368,7 @@ int main(void)
         cmocka_unit_test(killed_at_any_point_nothing_is_lost_or_doubled),
         cmocka_unit_test(items_arrive_once_over_restarts),
         cmocka_unit_test(refused_batches_and_lost_acks_count_nothing_twice),
+        cmocka_unit_test(updates_go_with_commands_once_they_are_enough),
         cmocka_unit_test(an_ack_waits_for_company),
         cmocka_unit_test(root_counts_for_nobody),
         cmocka_unit_test(check_finds_what_is_wrong),
