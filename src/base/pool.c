@@ -20,6 +20,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+
+/* A third of a processor that is wanted by others too, all of it otherwise. */
+#define NICE_GIVING_WAY 5
 
 _Static_assert(sizeof(struct list) <= sizeof((struct pool_job *)0)->node, "a job holds a node");
 
@@ -30,6 +34,7 @@ struct pool {
     unsigned queued;    /* mu */
     unsigned sleeping;  /* mu */
     bool stop;          /* mu */
+    bool gives_way;     /* mu; const after the first job */
     unsigned queue_max; /* const after init, as all below */
     unsigned threads;
     char name[16];
@@ -48,7 +53,7 @@ static void deliver_done(struct mail *mail)
 }
 
 /* The next job, waiting for it; NULL when the pool stops and nothing is left. */
-static struct pool_job *next_job(struct pool *p)
+static struct pool_job *next_job(struct pool *p, bool *gives_way)
 {
     pthread_mutex_lock(&p->mu);
     while (list_empty(&p->queue) && !p->stop) {
@@ -59,6 +64,7 @@ static struct pool_job *next_job(struct pool *p)
     struct list *node = list_pop_front(&p->queue);
     if (node != NULL)
         p->queued--;
+    *gives_way = p->gives_way;
     pthread_mutex_unlock(&p->mu);
     return node != NULL ? CONTAINER_OF((void *)node, struct pool_job, node) : NULL;
 }
@@ -67,9 +73,12 @@ static void *worker(void *arg)
 {
     struct pool *p = arg;
     struct pool_job *job;
+    bool lowered = false, gives_way;
     pthread_setname_np(pthread_self(), p->name);
     rcu_thread_register();
-    while ((job = next_job(p)) != NULL) {
+    while ((job = next_job(p, &gives_way)) != NULL) {
+        if (gives_way && !lowered) /* of this thread alone, on Linux */
+            lowered = setpriority(PRIO_PROCESS, 0, NICE_GIVING_WAY) == 0;
         job->run(job);
         mailbox_send(job->reply, &job->mail);
     }
@@ -109,6 +118,13 @@ struct pool *pool_new(const char *name, unsigned threads, size_t stack_bytes, un
     snprintf(p->name, sizeof p->name, "%s", name);
     start_threads(p, stack_bytes);
     return p;
+}
+
+void pool_give_way(struct pool *p)
+{
+    pthread_mutex_lock(&p->mu);
+    p->gives_way = true;
+    pthread_mutex_unlock(&p->mu);
 }
 
 void pool_free(struct pool *p)

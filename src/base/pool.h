@@ -20,6 +20,9 @@ struct pool_job {
 struct pool;
 /* STACK_BYTES per thread (parsing needs 64 MiB of address space). */
 struct pool *pool_new(const char *name, unsigned threads, size_t stack_bytes, unsigned queue_max);
+/* Before the first job: its threads leave most of a processor to others that want it, for work that
+ * nobody waits for. */
+void pool_give_way(struct pool *p);
 void pool_free(struct pool *p); /* finishes what is queued, then joins */
 /* ST_NO_MEMORY when the queue is full: nothing was done, the job is still the caller's. */
 NODISCARD status pool_submit(struct pool *p, struct mailbox *reply, struct pool_job *job);

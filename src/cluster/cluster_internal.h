@@ -129,7 +129,7 @@ struct cl_node {
     struct cl_reactor *reactors;
     pthread_t *threads;
     unsigned running; /* threads started */
-    struct pool *pool, *parse_pool, *query_pool;
+    struct pool *pool, *parse_pool, *query_pool, *flush_pool;
     struct kv_store *store;
 
     enum cl_node_phase phase;
@@ -211,6 +211,8 @@ struct kv_origin cl__node_origin(struct cl_node *n);
 /* Runs JOB on the pool, counted so that a stop waits for it; its done calls cl__job_done. When the
  * queue is full the job runs later, without an error: it is tried again by the timer. */
 NODISCARD status cl__job_start(struct cl_node *n, struct pool_job *job);
+/* The same for a flush: on threads that give way to the reactor and to reads. */
+NODISCARD status cl__flush_job_start(struct cl_node *n, struct pool_job *job);
 void cl__job_done(struct cl_node *n);
 /* Microseconds as PostgreSQL's timestamptz. */
 static inline int64_t cl__timestamptz(int64_t unix_us)

@@ -32,6 +32,7 @@
 #define POOL_QUEUE_MAX 4096u
 #define PARSE_STACK_BYTES (64u << 20)
 #define QUERY_THREADS 2u
+#define FLUSH_THREADS 2u
 
 static const struct {
     const char *name;
@@ -183,6 +184,8 @@ static status build(struct cl_node *n, struct err *err)
     n->parse_pool = pool_new("parse", n->options.parse_threads, PARSE_STACK_BYTES, POOL_QUEUE_MAX);
     n->query_pool = pool_new("query", QUERY_THREADS, 0, POOL_QUEUE_MAX);
     n->long_reads = cl_long_reads_new(n);
+    n->flush_pool = pool_new("flush", FLUSH_THREADS, 0, CL_SHARDS);
+    pool_give_way(n->flush_pool);
     n->sink = cl_sink_new(n);
     n->reclaim = cl_reclaim_new(n);
     cl__reserve_find(n);
@@ -411,6 +414,7 @@ void cl_node_close(struct cl_node *n)
     pool_free(n->parse_pool);
     pool_free(n->query_pool);
     pool_free(n->pool);
+    pool_free(n->flush_pool);
     raft_log_close(n->stream.log);
     n->stream.log = NULL;
     for (unsigned i = 0; i < n->options.reactors; i++)
@@ -436,12 +440,22 @@ void cl_node_close(struct cl_node *n)
 
 /* -- helpers of the folder --------------------------------------------------------------------- */
 
-status cl__job_start(struct cl_node *n, struct pool_job *job)
+static status start_on(struct pool *pool, struct cl_node *n, struct pool_job *job)
 {
-    status st = pool_submit(n->pool, n->reactors[0].mailbox, job);
+    status st = pool_submit(pool, n->reactors[0].mailbox, job);
     if (st == ST_OK)
         n->jobs++;
     return st;
+}
+
+status cl__job_start(struct cl_node *n, struct pool_job *job)
+{
+    return start_on(n->pool, n, job);
+}
+
+status cl__flush_job_start(struct cl_node *n, struct pool_job *job)
+{
+    return start_on(n->flush_pool, n, job);
 }
 
 void cl__job_done(struct cl_node *n)

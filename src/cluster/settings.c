@@ -25,7 +25,7 @@ static const struct config_setting settings[] = {
      "events below it are not written"},
     {"reactors", CONFIG_INT, "1", 1, 1, NULL,
      "loop threads; a later version spreads connections and shards over several"},
-    {"pool.threads", CONFIG_INT, "4", 1, 256, NULL, "threads for cold reads and flushes"},
+    {"pool.threads", CONFIG_INT, "4", 1, 256, NULL, "threads for cold and long reads"},
     {"pool.readers", CONFIG_INT, "-1", -1, 64, NULL,
      "pool threads that long reads may use beside the reactor; -1 is one for each further core"},
     {"parse.threads", CONFIG_INT, "2", 1, 64, NULL,

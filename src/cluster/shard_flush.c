@@ -15,7 +15,7 @@
  * Other I/O errors are tried a few times; then the store is taken for lost and the process stops:
  * a restart replays the log.
  *
- * Threads: the owner reactor; kv_flush_run on a pool thread.
+ * Threads: the owner reactor; kv_flush_run on a flush thread.
  */
 #include "base/assert.h"
 #include "base/fault.h"
@@ -120,7 +120,7 @@ static void flush_start(struct cl_shard *s, hlc_ts log_time)
     j->started_us = env_mono_us(s->node->env);
     j->bytes = kv_state_memory(s->state);
     s->flushing = true;
-    if (cl__job_start(s->node, &j->job) != ST_OK) {
+    if (cl__flush_job_start(s->node, &j->job) != ST_OK) {
         s->flushing = false;
         kv_flush_done(j->flush, ST_NO_MEMORY);
         j->flush = NULL;

@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #define JOBS 2000
 
@@ -12,6 +13,7 @@ struct job {
     struct pool_job job;
     pthread_t ran_on;
     unsigned result;
+    int priority;
 };
 
 static struct loop *l;
@@ -146,6 +148,27 @@ static void the_stack_is_as_large_as_asked(void **state)
     loop_run(l);
 }
 
+static void ask_priority(struct pool_job *job)
+{
+    struct job *j = CONTAINER_OF(job, struct job, job);
+    work(job);
+    j->priority = getpriority(PRIO_PROCESS, 0); /* of this thread, on Linux */
+}
+
+static void a_pool_that_gives_way_does_it_alone(void **state)
+{
+    (void)state;
+    static struct job job = {.job = {.run = ask_priority, .done = done}};
+    int own = getpriority(PRIO_PROCESS, 0);
+    p = pool_new("test", 1, 0, 1);
+    pool_give_way(p);
+    accepted = 1;
+    assert_int_equal(pool_submit(p, box, &job.job), ST_OK);
+    loop_run(l);
+    assert_true(job.priority > own);
+    assert_int_equal(getpriority(PRIO_PROCESS, 0), own);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -154,6 +177,7 @@ int main(void)
         T(a_full_queue_refuses),
         T(freeing_finishes_what_is_queued),
         T(the_stack_is_as_large_as_asked),
+        T(a_pool_that_gives_way_does_it_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
