@@ -50,6 +50,11 @@ def other_user():
     return {}
 
 
+def environment():
+    """Ours without METADB_...: the server takes those for settings, and the tests' are none."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("METADB_")}
+
+
 def make_folder(path):
     os.mkdir(path, 0o700)
     user = other_user()
@@ -71,7 +76,7 @@ class Process:
         libc = ctypes.CDLL(None)
         stop = self.stop_signal
         with open(log, "ab") as f:
-            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f, cwd="/", start_new_session=True,
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f, cwd="/", start_new_session=True, env=environment(),
                                             preexec_fn=lambda: libc.prctl(1, stop, 0, 0, 0), **other_user())
         self.log = log
 
