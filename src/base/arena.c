@@ -68,6 +68,7 @@ static void free_block(struct arena *a, struct arena_block *b)
 {
     UNPOISON(b->data, b->size);
     a->held_bytes -= sizeof *b + b->size;
+    memory_count(a->use, -(ptrdiff_t)(sizeof *b + b->size));
     free(b);
 }
 
@@ -116,6 +117,7 @@ static void add_block(struct arena *a, size_t need)
     b->size = size;
     a->head = b;
     a->held_bytes += sizeof *b + size;
+    memory_count(a->use, (ptrdiff_t)(sizeof *b + size));
     a->next = b->data;
     a->end = b->data + size;
     POISON(b->data, size);

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/compiler.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 struct arena_block;
@@ -23,6 +24,7 @@ struct arena {
     size_t held_bytes;        /* taken from malloc */
     size_t limit_bytes;       /* for arena_try_alloc; 0 = no limit */
     size_t first_block_bytes;
+    enum memory_use use; /* under which its blocks are counted; may be set while it has none */
 };
 
 void arena_init(struct arena *a, size_t first_block_bytes);

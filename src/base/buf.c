@@ -9,6 +9,7 @@
  */
 #include "base/buf.h"
 #include "base/assert.h"
+#include "base/memory.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ struct buf *buf_new(size_t size)
         out_of_memory(size);
     atomic_init(&b->refs, 1);
     b->size = (uint32_t)size;
+    memory_count(MEMORY_BLOCKS, (ptrdiff_t)(sizeof *b + size));
     return b;
 }
 
@@ -53,8 +55,10 @@ void buf_unref(struct buf *b)
         return;
     uint32_t before = atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel);
     ASSERT(before > 0);
-    if (before == 1)
+    if (before == 1) {
+        memory_count(MEMORY_BLOCKS, -(ptrdiff_t)(sizeof *b + b->size));
         free(b);
+    }
 }
 
 void obuf_init(struct obuf *o)
@@ -64,6 +68,7 @@ void obuf_init(struct obuf *o)
 
 void obuf_fini(struct obuf *o)
 {
+    memory_count(MEMORY_BUFFERS, -(ptrdiff_t)o->capacity);
     free(o->data);
     *o = (struct obuf){0};
 }
@@ -88,6 +93,7 @@ uint8_t *obuf__grow(struct obuf *o, size_t n)
     uint8_t *data = realloc(o->data, capacity);
     if (data == NULL)
         out_of_memory(capacity);
+    memory_count(MEMORY_BUFFERS, (ptrdiff_t)(capacity - o->capacity));
     o->data = data;
     o->capacity = capacity;
     return data + o->size;
