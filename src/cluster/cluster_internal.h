@@ -43,7 +43,7 @@ struct cl_options {
     unsigned background_threads, pool_threads, parse_threads, reactors, inflight;
     unsigned long_read_threads; /* pool threads that long reads may use */
     uint64_t retain_bytes, retention_us;
-    bool empty_store;
+    bool empty_store, flush_at_stop;
     uint64_t sink_linger_us, sink_bytes;
     unsigned sink_records;
     uint64_t txn_bytes, txn_bytes_total;
@@ -93,11 +93,12 @@ struct cl_flush_wait {
 
 struct cl_counters {
     uint64_t commands, reads, reads_cold, ops_cold, commits, conflicts, timeouts;
-    uint64_t stalls;         /* applies that waited for a cold block */
-    uint64_t memory_waits;   /* turns in which commands waited for memory */
-    uint64_t memory_refused; /* calls answered 53200 */
-    uint64_t full_refused;   /* calls answered 53100 */
-    uint64_t forced_flushes; /* sealed because the shard pinned too much log */
+    uint64_t stalls;                             /* applies that waited for a cold block */
+    uint64_t memory_waits;                       /* turns in which commands waited for memory */
+    uint64_t memory_refused;                     /* calls answered 53200 */
+    uint64_t full_refused;                       /* calls answered 53100 */
+    uint64_t forced_flushes;                     /* sealed because the shard pinned too much log */
+    uint64_t recovered_entries, recovered_bytes; /* of the log, to be applied again at the start */
 };
 
 /* See reserve.c. */
@@ -168,6 +169,7 @@ struct cl_node {
     void (*on_stopped)(void *arg);
     void *event_arg, *stop_arg;
     bool stop_given_up;
+    bool stop_flush_failed;
     uint64_t stop_deadline_us; /* what is not durable by then is given up */
 };
 

@@ -12,7 +12,8 @@
  * Invariants
  *   N1  Everything a shard needs exists before its log is read; the reactor starts after recovery.
  *   N2  on_ready and on_failed are called at most once each; after `failed` nothing is proposed.
- *   N3  on_stopped is called when nothing is queued, in the log, or on the pool.
+ *   N3  on_stopped is called when nothing is queued, in the log, or on the pool, and what was in
+ *       memory alone is in the store, as far as there was time for it.
  *
  * Threads: open, start and close from one thread outside the loops; the rest on reactor 0.
  */
@@ -355,7 +356,7 @@ void cl__node_progress(struct cl_node *n)
         }
         break;
     case CL_NODE_STOPPING:
-        if (all_quiet(n)) {
+        if (all_quiet(n) && !cl__flush_stop(n)) {
             n->phase = CL_NODE_STOPPED;
             n->on_stopped(n->stop_arg);
         }

@@ -53,8 +53,8 @@ static const struct config_setting settings[] = {
      "possible"},
     {"log.inflight", CONFIG_INT, "3", 1, CL_INFLIGHT_MAX, NULL,
      "log batches under way at most; later commands wait and merge"},
-    {"log.retain_bytes", CONFIG_SIZE, "1GB", 2 * MB, 1ll << 50, NULL,
-     "the shard that pins more log than this is flushed"},
+    {"log.retain_bytes", CONFIG_SIZE, "128MB", 2 * MB, 1ll << 50, NULL,
+     "a shard that pins more log than this is flushed; bounds what a start reads and replays"},
     {"log.keep_all", CONFIG_BOOL, "off", 0, 0, NULL, "for tests: never cut the log"},
 
     {"sink.linger", CONFIG_TIME_US, "2ms", 0, SECOND, NULL,
@@ -66,6 +66,9 @@ static const struct config_setting settings[] = {
     {"mvcc.retention", CONFIG_TIME_US, "6s", 1000, 3600 * SECOND, NULL,
      "log time for which old versions stay in memory; below 6s only for tests, since a transaction "
      "may then miss a conflict"},
+    {"recovery.flush_at_stop", CONFIG_BOOL, "on", 0, 0, NULL,
+     "a stop writes memtables to the store, for two seconds at most, so that the next start has "
+     "nothing to replay"},
     {"recovery.empty_store", CONFIG_BOOL, "off", 0, 0, NULL,
      "for tests: replay a log that was kept whole (log.keep_all) into an empty store"},
 
@@ -133,6 +136,7 @@ void cl__options_read(const struct config *c, struct cl_options *o)
         .sink_records = (unsigned)number(c, "sink.batch_records"),
         .sink_bytes = number(c, "sink.batch_bytes"),
         .retention_us = number(c, "mvcc.retention"),
+        .flush_at_stop = config_bool(c, "recovery.flush_at_stop"),
         .empty_store = config_bool(c, "recovery.empty_store"),
         .txn_bytes = number(c, "transaction.memory"),
         .txn_bytes_total = number(c, "transaction.memory_total"),

@@ -119,6 +119,9 @@ void cl__flush_check_waits(struct cl_node *n);
 /* Too much is in memory: seals the shard that has most, unless its seal is waiting already. */
 void cl__flush_pressure(struct cl_node *n);
 size_t cl__memtable_bytes(const struct cl_node *n);
+/* At a stop, when nothing is under way: begins flushes of what is not in the store. False: there is
+ * none to begin. */
+bool cl__flush_stop(struct cl_node *n);
 /* Seals everything and calls W's done when all that is applied now is persisted. */
 void cl__flush_wait(struct cl_node *n, struct cl_flush_wait *w);
 

@@ -5,7 +5,8 @@
  * too much log, or because somebody asked. It may be flushed once log time has passed its retention
  * (kv_state_flush_due): no live snapshot can then need what pruning drops. Log time is the stamp of
  * the last command; in an idle shard the leader moves it with a TICK once the wall clock says that
- * a flush is due. After a flush the log may be cut up to what the store has persisted.
+ * a flush is due. After a flush the log may be cut up to what the store has persisted. A stop in
+ * good order flushes what is left, without waiting for log time: nobody reads any more.
  *
  * Invariants
  *   F1  One flush per shard at a time; generations are flushed in order.
@@ -23,6 +24,7 @@
 #include "cluster/shard.h"
 
 #define RETRY_US 1000000u
+#define STOP_RESERVE_US 1000000u /* of the time that a stop has: for the last flush begun */
 #define IO_ERRORS_MAX 3u
 
 size_t cl__memtable_bytes(const struct cl_node *n)
@@ -53,6 +55,7 @@ static void cut_log(struct cl_shard *s)
 static void flush_failed(struct cl_shard *s, status st)
 {
     struct cl_node *n = s->node;
+    n->stop_flush_failed = true;
     s->flush_errors++;
     s->flush_retry_us = env_mono_us(n->env) + RETRY_US;
     LOG_WARN("shard.flush_failed", LOG_U64("shard", s->id), LOG_STR("why", status_text(st)),
@@ -216,21 +219,45 @@ void cl__flush_pressure(struct cl_node *n)
         (void)seal(largest);
 }
 
-/* The shard that keeps the oldest log segment alive is flushed. */
+/* Shards that keep old log segments alive are flushed, also those whose entries there changed
+ * nothing: so the log that a start reads, and what of it is applied again, is bounded by
+ * `retain_bytes` and what is written while a flush waits for its retention and runs. */
 static void seal_pinning(struct cl_node *n)
 {
-    uint64_t group = 0, held = 0;
-    raft_log_oldest(n->stream.log, &group, &held);
-    if (held <= n->options.retain_bytes || group < 1 || group > CL_SHARDS)
-        return;
-    struct cl_shard *s = n->shards[group - 1];
-    if (kv_state_flush_due(s->state) != 0 || s->flushing)
-        return;
-    n->counters.forced_flushes++;
-    if (!seal(s)) {
-        kv_state_touch(s->state); /* what it pins changed nothing, but is in the log */
-        (void)seal(s);
+    uint64_t groups[CL_SHARDS];
+    size_t count =
+        raft_log_pinning(n->stream.log, n->options.retain_bytes, groups, ARRAY_LEN(groups));
+    for (size_t i = 0; i < count; i++) {
+        if (groups[i] < 1 || groups[i] > CL_SHARDS)
+            continue;
+        struct cl_shard *s = n->shards[groups[i] - 1];
+        if (kv_state_flush_due(s->state) != 0 || s->flushing)
+            continue;
+        n->counters.forced_flushes++;
+        if (!seal(s)) {
+            kv_state_touch(s->state); /* what it pins changed nothing, but is in the log */
+            (void)seal(s);
+        }
     }
+}
+
+bool cl__flush_stop(struct cl_node *n)
+{
+    bool begun = false;
+    if (!n->options.flush_at_stop || n->failed != ST_OK || n->stop_given_up ||
+        n->stop_flush_failed || env_mono_us(n->env) > n->stop_deadline_us - STOP_RESERVE_US)
+        return false;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = n->shards[i];
+        ASSERT(!s->flushing);
+        if (!quiet(s))
+            continue;
+        (void)seal(s);
+        if (kv_state_flush_due(s->state) != 0)
+            flush_start(s, HLC_MAX); /* no snapshot is left that could need what pruning drops */
+        begun |= s->flushing;
+    }
+    return begun;
 }
 
 void cl__flush_maintain(struct cl_node *n)

@@ -8,17 +8,16 @@
  *   S1  At most options.inflight batches are submitted and not stored; what comes meanwhile stays
  *       in the open batch or in the shards' queues and merges.
  *   S2  A group hears RAFT_STORED only for entries that a stored ticket covers, in order.
+ *   S3  Recovery holds the bytes of an entry only if the store does not hold what it does.
  *
- * Recovery reads the whole stream before any group exists: a group needs the last hard state, which
- * may lie behind its entries. So entries are kept per group (references, no copies) and fed at the
- * end.
+ * Recovery feeds the groups while it reads. What it holds and what is then applied again is bounded
+ * by what may be in the log and not in the store, see shard_flush.c, not by what there is.
  *
  * Threads: the owner reactor; recovery runs before it starts.
  */
 #include "base/assert.h"
 #include "base/log.h"
 #include "cluster/shard.h"
-#include <stdlib.h>
 
 bool cl__stream_open(const struct cl_node *n)
 {
@@ -92,12 +91,12 @@ static void on_log_failed(void *arg, status st)
     cl__node_fail(arg, st);
 }
 
-/* What recovery keeps of a group until the whole stream was read. */
+/* What recovery knows of a group beside the group itself. */
 struct recovered {
-    struct raft_hard_state hard;
-    struct raft_entry *entries;
-    size_t count, capacity;
-    uint64_t cut;
+    uint64_t last, cut;     /* the last entry and the last cut in the log */
+    uint64_t kept, skipped; /* entries above and below what the store holds */
+    uint64_t refused;       /* the first entry that does not follow, 0 = none */
+    status why;
 };
 struct recovery {
     struct cl_node *node;
@@ -115,9 +114,9 @@ static struct recovered *recovered_group(struct recovery *r, uint64_t group)
 
 static void on_hard_state(void *arg, uint64_t group, struct raft_hard_state hs)
 {
-    struct recovered *g = recovered_group(arg, group);
-    if (g != NULL)
-        g->hard = hs;
+    struct recovery *r = arg;
+    if (recovered_group(r, group) != NULL)
+        raft_restore_hard_state(r->node->shards[group - 1]->raft, hs);
 }
 
 static void on_cut(void *arg, uint64_t group, uint64_t index)
@@ -127,48 +126,71 @@ static void on_cut(void *arg, uint64_t group, uint64_t index)
         g->cut = index;
 }
 
+/* S3: what the store has needs no bytes. */
+static bool wanted(void *arg, uint64_t group, uint64_t index)
+{
+    const struct recovery *r = arg;
+    return group >= 1 && group <= CL_SHARDS &&
+           index > kv_state_record(r->node->shards[group - 1]->state)->applied_index;
+}
+
+static status count_command(struct cl_node *n, const struct raft_entry *entry)
+{
+    struct kv_command c;
+    if (entry->data == NULL)
+        return ST_CORRUPT;
+    ST_TRY(kv_command_decode(buf_bytes(entry->data), &c));
+    hlc_raise(&n->hlc, c.stamp);
+    n->counters.recovered_bytes += entry->data->size;
+    return ST_OK;
+}
+
 static status on_entry(void *arg, uint64_t group, const struct raft_entry *entry)
 {
     struct recovery *r = arg;
     struct recovered *g = recovered_group(r, group);
     if (g == NULL)
         return ST_OK;
-    if (entry->kind == RAFT_ENTRY_COMMAND) {
-        struct kv_command c;
-        if (entry->data == NULL)
-            return ST_CORRUPT;
-        ST_TRY(kv_command_decode(buf_bytes(entry->data), &c));
-        hlc_raise(&r->node->hlc, c.stamp);
+    g->last = entry->index;
+    if (wanted(r, group, entry->index)) {
+        g->kept++;
+        r->node->counters.recovered_entries++;
+        if (entry->kind == RAFT_ENTRY_COMMAND)
+            ST_TRY(count_command(r->node, entry));
+    } else {
+        g->skipped++;
     }
-    if (g->count == g->capacity) {
-        g->capacity = g->capacity == 0 ? 64 : g->capacity * 2;
-        g->entries = realloc(g->entries, g->capacity * sizeof *g->entries);
-        ASSERT(g->entries != NULL);
-    }
-    g->entries[g->count] = *entry;
-    if (entry->data != NULL)
-        g->entries[g->count].data = buf_ref(entry->data);
-    g->count++;
+    if (g->refused == 0 && (g->why = raft_restore_entry(r->node->shards[group - 1]->raft, entry)))
+        g->refused = entry->index; /* said at the end: what the log has cut tells more */
     return ST_OK;
 }
 
-/* The last entry that the log has, or once had and cut. */
-static uint64_t last_known(const struct recovered *g)
-{
-    uint64_t last = g->count > 0 ? g->entries[g->count - 1].index : 0;
-    return last > g->cut ? last : g->cut;
-}
-
-static status restore_group(struct cl_shard *s, struct recovered *g, struct err *err)
+static void prepare_group(struct cl_shard *s)
 {
     const struct kv_shard_record *record = kv_state_record(s->state);
+    struct raft_config config = {.self = s->node->identity.node_id,
+                                 .voters = {s->node->identity.node_id},
+                                 .voter_count = 1,
+                                 .election_ms = 1000,
+                                 .heartbeat_ms = 100,
+                                 .seed = s->node->identity.store_id ^ s->id};
+    s->raft =
+        raft_new(&config, (struct raft_hard_state){0}, record->applied_index, record->applied_term);
+    s->applied = record->applied_index;
+    hlc_raise(&s->node->hlc, record->applied_ts);
+}
+
+static status check_group(const struct cl_shard *s, const struct recovered *g, struct err *err)
+{
+    const struct kv_shard_record *record = kv_state_record(s->state);
+    uint64_t last = g->last > g->cut ? g->last : g->cut;
     /* An entry is durable in the log before it is applied, so a store that knows more is not the
      * log's, or the log has lost what was durable. With it went the vote, so nothing may go on. */
-    if (record->applied_index > last_known(g)) {
+    if (record->applied_index > last) {
         err_set(err, ST_CORRUPT,
                 "the store holds shard %llu up to entry %llu, but its log ends with entry %llu",
                 (unsigned long long)s->id, (unsigned long long)record->applied_index,
-                (unsigned long long)last_known(g));
+                (unsigned long long)last);
         err_hint(err, "Put back the log that belongs to this store, or restore a backup.");
         return ST_CORRUPT;
     }
@@ -178,29 +200,10 @@ static status restore_group(struct cl_shard *s, struct recovered *g, struct err 
                        "up to entry %llu",
                        (unsigned long long)s->id, (unsigned long long)g->cut,
                        (unsigned long long)record->applied_index);
-    struct raft_config config = {.self = s->node->identity.node_id,
-                                 .voters = {s->node->identity.node_id},
-                                 .voter_count = 1,
-                                 .election_ms = 1000,
-                                 .heartbeat_ms = 100,
-                                 .seed = s->node->identity.store_id ^ s->id};
-    s->raft = raft_new(&config, g->hard, record->applied_index, record->applied_term);
-    s->applied = record->applied_index;
-    hlc_raise(&s->node->hlc, record->applied_ts);
-    for (size_t i = 0; i < g->count; i++) {
-        status st = raft_restore_entry(s->raft, &g->entries[i]);
-        if (st != ST_OK)
-            return err_set(err, st, "entry %llu of shard %llu does not follow what the store holds",
-                           (unsigned long long)g->entries[i].index, (unsigned long long)s->id);
-    }
+    if (g->refused != 0)
+        return err_set(err, g->why, "entry %llu of shard %llu does not follow what the store holds",
+                       (unsigned long long)g->refused, (unsigned long long)s->id);
     return ST_OK;
-}
-
-static void free_recovered(struct recovered *g)
-{
-    for (size_t i = 0; i < g->count; i++)
-        buf_unref(g->entries[i].data);
-    free(g->entries);
 }
 
 status cl__stream_recover(struct cl_node *n, struct err *err)
@@ -221,8 +224,11 @@ status cl__stream_recover(struct cl_node *n, struct err *err)
                                        .keep_all = o->keep_all,
                                        .writer = o->writer,
                                        .inflight = n->options.inflight};
-    struct raft_log_recovery recovery = {
-        .arg = &r, .on_hard_state = on_hard_state, .on_entry = on_entry, .on_cut = on_cut};
+    struct raft_log_recovery recovery = {.arg = &r,
+                                         .on_hard_state = on_hard_state,
+                                         .wanted = wanted,
+                                         .on_entry = on_entry,
+                                         .on_cut = on_cut};
     status st = n->env->ops->mkdir(n->env, cl_identity_path(&a, n->dir, "log"));
     if (st != ST_OK && st != ST_EXISTS) {
         err_set(err, st, "could not make \"%s/log\"", n->dir);
@@ -234,6 +240,8 @@ status cl__stream_recover(struct cl_node *n, struct err *err)
         err_set(err, st, "could not sync \"%s\"", n->dir);
         goto out;
     }
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        prepare_group(n->shards[i]);
     ST_GOTO(out, raft_log_open(n->env, &options, &recovery, &n->stream.log, err));
     if (r.foreign > 0) {
         st = err_set(err, ST_INVALID,
@@ -242,13 +250,11 @@ status cl__stream_recover(struct cl_node *n, struct err *err)
     }
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         LOG_INFO("shard.recovered", LOG_U64("shard", n->shards[i]->id),
-                 LOG_U64("entries", r.group[i].count),
+                 LOG_U64("entries", r.group[i].kept), LOG_U64("skipped", r.group[i].skipped),
                  LOG_U64("persisted", kv_state_record(n->shards[i]->state)->applied_index));
-        ST_GOTO(out, restore_group(n->shards[i], &r.group[i], err));
+        ST_GOTO(out, check_group(n->shards[i], &r.group[i], err));
     }
 out:
-    for (unsigned i = 0; i < CL_SHARDS; i++)
-        free_recovered(&r.group[i]);
     arena_fini(&a);
     return st;
 }

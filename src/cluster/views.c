@@ -6,6 +6,7 @@
  */
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "cluster/reclaim.h"
 #include "cluster/sink.h"
 #include "cluster/views_internal.h"
@@ -71,16 +72,39 @@ static void memory_row(cl_emit *emit, void *arg, const char *what, uint64_t size
     emit(arg, row);
 }
 
+static uint64_t above(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* What is counted, by use; then what the process has. `allocated` less the sum is `unaccounted`:
+ * the store's background work, libraries, and what allocations of odd sizes waste. */
 static void memory_rows(struct cl_node *n, cl_emit *emit, void *arg)
 {
     struct kv_store_stats store;
     n->store->ops->stats(n->store, &store);
     uint64_t memtables = cl__memtable_bytes(n);
-    memory_row(emit, arg, "memtables", memtables, n->options.memtables_budget);
+    const uint64_t limits[MEMORY_USES] = {[MEMORY_MEMTABLES] = n->options.memtables_budget,
+                                          [MEMORY_TRANSACTIONS] = n->options.txn_bytes_total};
+    struct memory_process process;
+    int64_t held[MEMORY_USES];
+    uint64_t sum = store.block_cache_bytes + store.memtable_bytes + store.table_reader_bytes;
+    memory_process(&process);
+    memory_held(held);
+    for (unsigned u = 0; u < MEMORY_USES; u++) {
+        uint64_t size = held[u] > 0 ? (uint64_t)held[u] : 0;
+        memory_row(emit, arg, memory_use_name(u), size, limits[u]);
+        sum += size;
+    }
     memory_row(emit, arg, "block cache", store.block_cache_bytes, n->options.block_cache_bytes);
     memory_row(emit, arg, "store write buffers", store.memtable_bytes, 0);
     memory_row(emit, arg, "store table readers", store.table_reader_bytes, 0);
-    memory_row(emit, arg, "open transactions", n->txn_bytes, n->options.txn_bytes_total);
+    memory_row(emit, arg, "accounted", sum, 0);
+    memory_row(emit, arg, "allocated", process.allocated, 0);
+    memory_row(emit, arg, "unaccounted", above(process.allocated, sum), 0);
+    memory_row(emit, arg, "allocator's pages", process.active, 0);
+    memory_row(emit, arg, "allocator's pages to give back", process.retained, 0);
+    memory_row(emit, arg, "resident", process.resident, 0);
     memory_row(emit, arg, "budget", memtables + store.block_cache_bytes, n->options.memory_budget);
 }
 
@@ -105,7 +129,9 @@ static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
                {"memory_waits", c->memory_waits},
                {"memory_refused", c->memory_refused},
                {"disk_full_refused", c->full_refused},
-               {"forced_flushes", c->forced_flushes}};
+               {"forced_flushes", c->forced_flushes},
+               {"recovered_entries", c->recovered_entries},
+               {"recovered_bytes", c->recovered_bytes}};
     for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
         struct kv_datum row[] = {cl__text(all[i].name), cl__count(all[i].value)};
         emit(arg, row);

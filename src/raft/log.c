@@ -67,8 +67,7 @@ void raft__log_abandon(struct raft_log *log)
     raft__batch_free(log->open);
     raft__batches_free(&log->queue_first, &log->queue_last);
     raft__batches_free(&log->taken_first, &log->taken_last);
-    raft__batches_free(&log->round.first, &log->round.last);
-    free(log->round.data);
+    raft__round_fini(&log->round);
     while (log->oldest) {
         struct raft__segment *s = log->oldest;
         log->oldest = s->newer;
@@ -323,6 +322,44 @@ void raft_log_oldest(const struct raft_log *log, uint64_t *group, uint64_t *held
     for (const struct raft__segment *s = l->oldest; s; s = s->newer)
         *held_bytes += s->newer ? s->size : s->end;
     pthread_mutex_unlock(&l->mu);
+}
+
+static bool is_among(uint64_t id, const uint64_t *groups, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (groups[i] == id)
+            return true;
+    }
+    return false;
+}
+
+/* Adds to GROUPS, of which COUNT are there, who needs an entry of S. Returns how many there are. */
+static size_t pinning_add(const struct raft__groups *table, const struct raft__segment *s,
+                          uint64_t *groups, size_t count, size_t max)
+{
+    for (size_t i = s->settled; i < s->need_count && count < max; i++) {
+        const struct raft__group *g = &table->items[s->needs[i].group_at];
+        if (s->needs[i].last_index > g->cut && !is_among(g->id, groups, count))
+            groups[count++] = g->id;
+    }
+    return count;
+}
+
+size_t raft_log_pinning(const struct raft_log *log, uint64_t limit, uint64_t *groups, size_t max)
+{
+    struct raft_log *l = (struct raft_log *)(uintptr_t)log; /* for its mutex */
+    uint64_t held = 0;
+    size_t count = 0;
+
+    pthread_mutex_lock(&l->mu);
+    for (const struct raft__segment *s = l->oldest; s; s = s->newer)
+        held += s->newer ? s->size : s->end;
+    for (const struct raft__segment *s = l->oldest; s && held > limit; s = s->newer) {
+        count = pinning_add(&l->groups, s, groups, count, max);
+        held -= s->newer ? s->size : s->end;
+    }
+    pthread_mutex_unlock(&l->mu);
+    return count;
 }
 
 void raft_log_stats(const struct raft_log *log, struct raft_log_stats *out)

@@ -47,6 +47,8 @@ struct raft_log_options {
 struct raft_log_recovery {
     void *arg;
     void (*on_hard_state)(void *arg, uint64_t group, struct raft_hard_state hs);
+    /* Is the data of this entry needed? Otherwise it comes without. NULL: always. */
+    bool (*wanted)(void *arg, uint64_t group, uint64_t index);
     /* ENTRY is borrowed; take a reference of its data to keep it. */
     status (*on_entry)(void *arg, uint64_t group, const struct raft_entry *entry);
     /* Entries of GROUP up to INDEX were no longer needed when the log was last written. */
@@ -96,6 +98,9 @@ uint64_t raft_log_submit(struct raft_log *log);
 void raft_log_cut(struct raft_log *log, uint64_t group, uint64_t index);
 /* The group whose need is the oldest, and the bytes from there to the end; for a forced flush. */
 void raft_log_oldest(const struct raft_log *log, uint64_t *group, uint64_t *held_bytes);
+/* The groups that need a segment with more than LIMIT bytes from its beginning to the log's end,
+ * at most MAX of them. Returns how many. */
+size_t raft_log_pinning(const struct raft_log *log, uint64_t limit, uint64_t *groups, size_t max);
 
 struct raft_log_stats {
     uint64_t batches, entries, bytes, syncs, writes, segments, segments_recycled;

@@ -27,6 +27,7 @@
 #include "base/checksum.h"
 #include "base/codec.h"
 #include "base/limits.h"
+#include "base/memory.h"
 
 #include <endian.h>
 #include <stdlib.h>
@@ -117,8 +118,7 @@ status raft__records_decode(bytes payload, uint32_t count,
 
 struct raft__batch *raft__batch_new(enum raft__batch_kind kind)
 {
-    struct raft__batch *b = calloc(1, sizeof *b);
-    ASSERT(b != NULL);
+    struct raft__batch *b = memory_new(MEMORY_LOG, sizeof *b);
     b->kind = kind;
     obuf_init(&b->head);
     memset(obuf_reserve(&b->head, RAFT__HEADER_BYTES), 0, RAFT__HEADER_BYTES);
@@ -132,10 +132,12 @@ void raft__batch_free(struct raft__batch *b)
         return;
     for (size_t i = 0; i < b->piece_count; i++)
         buf_unref(b->pieces[i].data);
+    memory_count(MEMORY_LOG, -(ptrdiff_t)(b->piece_capacity * sizeof *b->pieces +
+                                          b->note_capacity * sizeof *b->notes));
     free(b->pieces);
     free(b->notes);
     obuf_fini(&b->head);
-    free(b);
+    memory_free(MEMORY_LOG, b, sizeof *b);
 }
 
 static void add_record(struct raft__batch *b, const struct raft__record *rec, uint32_t length)
@@ -156,7 +158,9 @@ static void add_record(struct raft__batch *b, const struct raft__record *rec, ui
 static void add_note(struct raft__batch *b, struct raft__note note)
 {
     if (b->note_count == b->note_capacity) {
-        b->note_capacity = b->note_capacity ? b->note_capacity * 2 : 8;
+        size_t more = b->note_capacity ? b->note_capacity : 8;
+        memory_count(MEMORY_LOG, (ptrdiff_t)(more * sizeof *b->notes));
+        b->note_capacity += more;
         b->notes = realloc(b->notes, b->note_capacity * sizeof *b->notes);
         ASSERT(b->notes != NULL);
     }
@@ -169,7 +173,9 @@ static void add_data(struct raft__batch *b, struct buf *data)
         obuf_put(&b->head, data->data, data->size);
     } else {
         if (b->piece_count == b->piece_capacity) {
-            b->piece_capacity = b->piece_capacity ? b->piece_capacity * 2 : 8;
+            size_t more = b->piece_capacity ? b->piece_capacity : 8;
+            memory_count(MEMORY_LOG, (ptrdiff_t)(more * sizeof *b->pieces));
+            b->piece_capacity += more;
             b->pieces = realloc(b->pieces, b->piece_capacity * sizeof *b->pieces);
             ASSERT(b->pieces != NULL);
         }

@@ -323,6 +323,7 @@ void raft__round_build(struct raft_log *log, struct raft__round *r);
 bool raft__round_note(struct raft_log *log, const struct raft__round *r);
 /* Frees the batches; keeps a buffer of usual size for the next round. */
 void raft__round_clear(struct raft__round *r);
+void raft__round_fini(struct raft__round *r); /* frees them all */
 void raft__batches_free(struct raft__batch **first, struct raft__batch **last);
 /* Does nobody need the oldest segment any more? Takes the lock. */
 bool raft__oldest_retirable(struct raft_log *log);

@@ -22,6 +22,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
@@ -135,6 +136,14 @@ static void checkpoint_add(struct raft_log *log)
 
 /* ---- a round ---- */
 
+static void round_free(struct raft__round *r)
+{
+    memory_count(MEMORY_LOG, -(ptrdiff_t)r->capacity);
+    free(r->data);
+    r->data = NULL;
+    r->capacity = 0;
+}
+
 static void round_reserve(struct raft__round *r, size_t size)
 {
     if (size <= r->capacity)
@@ -142,10 +151,11 @@ static void round_reserve(struct raft__round *r, size_t size)
     size_t capacity = r->capacity ? r->capacity : 64u * 1024u;
     while (capacity < size)
         capacity *= 2;
-    free(r->data);
+    round_free(r);
     r->data = aligned_alloc(ENV_ALIGN, capacity);
     ASSERT(r->data != NULL);
     r->capacity = capacity;
+    memory_count(MEMORY_LOG, (ptrdiff_t)capacity);
 }
 
 /* Cuts the batches that fit off of the taken ones. */
@@ -237,11 +247,14 @@ bool raft__round_note(struct raft_log *log, const struct raft__round *r)
 void raft__round_clear(struct raft__round *r)
 {
     raft__batches_free(&r->first, &r->last);
-    if (r->capacity > RAFT__ROUND_KEEP) {
-        free(r->data);
-        r->data = NULL;
-        r->capacity = 0;
-    }
+    if (r->capacity > RAFT__ROUND_KEEP)
+        round_free(r);
+}
+
+void raft__round_fini(struct raft__round *r)
+{
+    raft__batches_free(&r->first, &r->last);
+    round_free(r);
 }
 
 bool raft__oldest_retirable(struct raft_log *log)

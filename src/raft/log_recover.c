@@ -420,7 +420,8 @@ static status recover_entry(const struct raft_log_recovery *to, const struct raf
 
     if (!to->on_entry)
         return ST_OK;
-    if (rec->kind != RAFT_ENTRY_NOOP)
+    if (rec->kind != RAFT_ENTRY_NOOP &&
+        (!to->wanted || to->wanted(to->arg, rec->group, rec->index)))
         entry.data = buf_copy(rec->data);
     status st = to->on_entry(to->arg, rec->group, &entry);
     buf_unref(entry.data);

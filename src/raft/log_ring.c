@@ -343,10 +343,8 @@ void raft__ring_free(struct raft_log *log)
         if (ring->count > 0)
             uring_end(ring);
     }
-    for (unsigned i = 0; i < RAFT__ROUNDS_MAX; i++) {
-        raft__round_clear(&ring->rounds[i]);
-        free(ring->rounds[i].data);
-    }
+    for (unsigned i = 0; i < RAFT__ROUNDS_MAX; i++)
+        raft__round_fini(&ring->rounds[i]);
     uring_free(ring->uring);
     loop_timer_free(ring->timer);
     free(ring);

@@ -104,6 +104,13 @@ status raft_restore_entry(struct raft *r, const struct raft_entry *entry)
     return ST_OK;
 }
 
+void raft_restore_hard_state(struct raft *r, struct raft_hard_state hard)
+{
+    ASSERT(!r->deadline_set); /* before the first step */
+    if (hard.term >= r->hard.term)
+        r->hard = hard;
+}
+
 static void outputs_clear(struct raft *r)
 {
     r->out_first = 0;

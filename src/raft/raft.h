@@ -76,14 +76,16 @@ struct raft_output {
 struct raft;
 
 /* A group as the log left it: entries are fed with raft_restore_entry in order before the first
- * step. APPLIED is what the state machine has persisted: entries at or below it may be gone; the
- * term of entry APPLIED is applied_term (0/0 for a new group). */
+ * step. APPLIED is what the state machine has persisted: entries at or below it may be gone and
+ * need no data; the term of entry APPLIED is applied_term (0/0 for a new group). */
 struct raft *raft_new(const struct raft_config *config, struct raft_hard_state hard,
                       uint64_t applied, uint64_t applied_term);
 void raft_free(struct raft *r); /* NULL is fine */
 /* ST_CORRUPT if the entry does not follow the one before. Takes a reference of its own. An entry
  * with an index already held replaces it and all behind it (a later leader overwrote them). */
 NODISCARD status raft_restore_entry(struct raft *r, const struct raft_entry *entry);
+/* A hard state that the log has: before, among or behind the entries, in the log's order. */
+void raft_restore_hard_state(struct raft *r, struct raft_hard_state hard);
 
 /* ST_NOT_LEADER for a proposal elsewhere than at the leader; ST_PROTOCOL for a malformed message;
  * the state is unchanged then. */

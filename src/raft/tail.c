@@ -2,16 +2,18 @@
  * raft/tail.c — a growable ring of entries.
  *
  * Entry base_index + 1 + i lies in slot (first + i) mod capacity. Dropping from the front and
- * truncating at the end move numbers only; memory is given back when the tail is freed, since a
- * group that once had many entries in flight will have them again.
+ * truncating at the end move numbers only; the ring keeps its size, since a group that once had
+ * many entries in flight will have them again, but for what only a replay of the log needs.
  */
 #include "raft/tail.h"
 
 #include "base/assert.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 
 #define TAIL_FIRST_CAPACITY 16u
+#define TAIL_KEPT_CAPACITY 8192u /* of an empty tail */
 
 static struct raft_entry *slot_at(const struct raft__tail *t, size_t at)
 {
@@ -23,11 +25,16 @@ void raft__tail_init(struct raft__tail *t, uint64_t base_index, uint64_t base_te
     *t = (struct raft__tail){.base_index = base_index, .base_term = base_term};
 }
 
+static void ring_free(struct raft__tail *t)
+{
+    memory_free(MEMORY_GROUPS, t->ring, t->capacity * sizeof *t->ring);
+}
+
 void raft__tail_fini(struct raft__tail *t)
 {
     for (size_t i = 0; i < t->count; i++)
         buf_unref(slot_at(t, i)->data);
-    free(t->ring);
+    ring_free(t);
     *t = (struct raft__tail){0};
 }
 
@@ -65,11 +72,10 @@ const struct raft_entry *raft__tail_get(const struct raft__tail *t, uint64_t ind
 static void tail_grow(struct raft__tail *t)
 {
     size_t capacity = t->capacity ? t->capacity * 2 : TAIL_FIRST_CAPACITY;
-    struct raft_entry *ring = malloc(capacity * sizeof *ring);
-    ASSERT(ring != NULL);
+    struct raft_entry *ring = memory_new(MEMORY_GROUPS, capacity * sizeof *ring);
     for (size_t i = 0; i < t->count; i++)
         ring[i] = *slot_at(t, i);
-    free(t->ring);
+    ring_free(t);
     t->ring = ring;
     t->first = 0;
     t->capacity = capacity;
@@ -108,4 +114,9 @@ void raft__tail_drop(struct raft__tail *t, uint64_t index)
         t->base_index++;
     }
     t->base_term = term;
+    if (t->count == 0 && t->capacity > TAIL_KEPT_CAPACITY) {
+        ring_free(t);
+        t->ring = NULL;
+        t->first = t->capacity = 0;
+    }
 }

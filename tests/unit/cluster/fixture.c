@@ -93,6 +93,7 @@ void fx_init(struct fixture *f)
     fx_set(f, "memory.budget", "64MB");
     fx_set(f, "log.segment_bytes", "1MB");
     fx_set(f, "pool.threads", "2");
+    fx_set(f, "recovery.flush_at_stop", "off"); /* a restart is to replay the log */
     log_set_level(LOG_LEVEL_ERROR);
 }
 

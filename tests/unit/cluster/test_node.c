@@ -1,10 +1,12 @@
 /* A node from start to stop: restarts, flushes, log cuts, directories that it must refuse. */
 #include "base/assert.h"
+#include "base/fault.h"
 #include "fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -207,6 +209,127 @@ static void small_memtables_flush_by_themselves(void **state)
     fx_fini(&f);
 }
 
+struct recovery_seen {
+    struct fixture *f;
+    uint64_t entries, bytes;
+    bool flush_due;
+};
+
+static void look_at_recovery(void *arg)
+{
+    struct recovery_seen *r = arg;
+    struct cl_node *n = r->f->node;
+    r->entries = n->counters.recovered_entries;
+    r->bytes = n->counters.recovered_bytes;
+    r->flush_due = false;
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        r->flush_due |= kv_state_flush_due(n->shards[i]->state) != 0;
+}
+
+static void put_many(struct fx_client *x, unsigned first, unsigned count)
+{
+    char key[32], value[8000];
+    memset(value, 'x', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    for (unsigned i = first; i < first + count; i++) {
+        snprintf(key, sizeof key, "key%06u", i);
+        arena_reset(&x->arena);
+        assert_int_equal(fx_op(x, fx_kv_put(&x->arena, key, value)), ST_OK);
+    }
+}
+
+/* What a start replays is bounded by log.retain_bytes, however much has been written. */
+static void replay_does_not_grow_with_what_is_stored(void **state)
+{
+    UNUSED(state);
+    enum { COUNT = 500, STEPS = 4 };
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "1ms");
+    fx_set(&f, "log.retain_bytes", "2MB");
+    fx_open(&f);
+    for (unsigned step = 0; step < STEPS; step++) {
+        struct recovery_seen r = {.f = &f};
+        fx_client_init(&x, &f);
+        put_many(&x, step * COUNT, COUNT); /* 4 MB */
+        for (unsigned i = 0; i == 0 || r.flush_due; i++) {
+            fx_on_reactor(&f, look_at_recovery, &r);
+            assert_true(i < 10000);
+            usleep(1000);
+        }
+        fx_client_fini(&x);
+        fx_reopen(&f);
+        fx_on_reactor(&f, look_at_recovery, &r);
+        assert_true(r.entries > 0);
+        assert_true(r.bytes < 5u << 20); /* the limit, a segment, what came meanwhile */
+    }
+    fx_client_init(&x, &f);
+    for (unsigned i = 0; i < STEPS * COUNT; i += 17) {
+        char key[32];
+        snprintf(key, sizeof key, "key%06u", i);
+        assert_int_equal(fx_lookup_kv(&x, key), ST_END);
+        assert_int_equal(x.row_count, 1);
+    }
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
+static void stop_in_good_order_leaves_nothing_to_replay(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    struct recovery_seen r = {.f = &f};
+    fx_init(&f);
+    fx_set(&f, "recovery.flush_at_stop", "on");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    put_many(&x, 0, 100);
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 0, "dir", 'd', 100)), ST_OK);
+    assert_int_equal(fx_op(&x, fx_create_full(&x.arena, 100, "a", 1, 7, 50, 9)), ST_OK);
+    fx_client_fini(&x);
+    fx_reopen(&f); /* long before mvcc.retention is over */
+    fx_on_reactor(&f, look_at_recovery, &r);
+    assert_true(r.entries <= 2 * CL_SHARDS); /* no-ops and the like of shards without changes */
+    assert_true(persisted(&f, CL_KV) >= 100);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_lookup_kv(&x, "key000099"), ST_END);
+    assert_int_equal(x.row_count, 1);
+    assert_int_equal(fx_call(&x, "wait_for_sinks"), ST_OK);
+    assert_int_equal(fx_quota(&x, 7, "#SIZE"), 50);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
+/* A store that cannot take the memtables does not keep the process: the log has them. */
+static void stop_does_not_insist_on_a_flush_that_fails(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    struct recovery_seen r = {.f = &f};
+    fx_init(&f);
+    fx_set(&f, "recovery.flush_at_stop", "on");
+    fx_set(&f, "pool.threads", "1");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    put_many(&x, 0, 50);
+    fx_client_fini(&x);
+    fault_arm("store.rocks.write", "error", 1);
+    fx_close(&f);
+    assert_true(fault_fired());
+    fault_disarm();
+    fx_open(&f);
+    fx_on_reactor(&f, look_at_recovery, &r);
+    assert_true(r.entries >= 50);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_lookup_kv(&x, "key000049"), ST_END);
+    assert_int_equal(x.row_count, 1);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 static void same_log_gives_the_same_hash(void **state)
 {
     UNUSED(state);
@@ -373,6 +496,9 @@ int main(void)
         cmocka_unit_test(flush_persists_and_cuts_the_log),
         cmocka_unit_test(flush_does_not_wait_for_a_clock_that_fell_back),
         cmocka_unit_test(small_memtables_flush_by_themselves),
+        cmocka_unit_test(replay_does_not_grow_with_what_is_stored),
+        cmocka_unit_test(stop_in_good_order_leaves_nothing_to_replay),
+        cmocka_unit_test(stop_does_not_insist_on_a_flush_that_fails),
         cmocka_unit_test(same_log_gives_the_same_hash),
         cmocka_unit_test(budget_that_no_command_fits_in_is_refused),
         cmocka_unit_test(foreign_and_wiped_directories_are_refused),

@@ -225,6 +225,63 @@ static void idle_group_pins_the_oldest_segment_and_is_named(void **state)
     fixture_fini(&f);
 }
 
+static void all_that_pin_too_much_are_named(void **state)
+{
+    struct fixture f;
+    uint64_t groups[4];
+    (void)state;
+    log_init(&f, 12);
+    fixture_open(&f);
+    fixture_store_entries(&f, 2, 1, 1, 1, 8);
+    fixture_store_entries(&f, 3, 1, 1, 1, 8);
+    for (uint64_t i = 0; i < 20; i++)
+        fixture_store_entries(&f, 0, i * 10 + 1, 1, 10, 300);
+    fixture_store_entries(&f, 1, 1, 1, 1, 8); /* young: pins the end alone */
+    fixture_store(&f);
+    assert_int_equal(raft_log_pinning(f.log, 3 * 8192, groups, 4), 3);
+    assert_int_equal(raft_log_pinning(f.log, 3 * 8192, groups, 2), 2);
+    assert_int_equal(raft_log_pinning(f.log, 1 << 20, groups, 4), 0);
+    raft_log_cut(f.log, 2, 1);
+    raft_log_cut(f.log, 0, 200);
+    fixture_store(&f);
+    assert_int_equal(raft_log_pinning(f.log, 3 * 8192, groups, 4), 1);
+    assert_int_equal(groups[0], 3);
+    fixture_fini(&f);
+}
+
+static bool none_wanted(void *arg, uint64_t group, uint64_t index)
+{
+    (void)arg;
+    return group != 1 || index > 2;
+}
+
+static status without_what_is_not_wanted(void *arg, uint64_t group, const struct raft_entry *e)
+{
+    unsigned *seen = arg;
+    seen[e->data ? 1 : 0]++;
+    assert_int_equal(e->data != NULL, none_wanted(NULL, group, e->index));
+    return ST_OK;
+}
+
+static void data_that_nobody_wants_is_not_handed_over(void **state)
+{
+    struct fixture f;
+    unsigned seen[2] = {0};
+    struct raft_log_recovery recovery = {
+        .arg = seen, .wanted = none_wanted, .on_entry = without_what_is_not_wanted};
+    (void)state;
+    log_init(&f, 13);
+    fixture_open(&f);
+    fixture_store_entries(&f, 1, 1, 1, 5, 40);
+    fixture_store_entries(&f, 2, 1, 1, 2, 40);
+    fixture_store(&f);
+    raft_log_close(f.log);
+    assert_int_equal(raft_log_open(f.log_env, &f.options, &recovery, &f.log, &f.err), ST_OK);
+    assert_int_equal(seen[0], 2);
+    assert_int_equal(seen[1], 5);
+    fixture_fini(&f);
+}
+
 static void overwritten_entries_do_not_pin_segments(void **state)
 {
     struct fixture f;
@@ -516,6 +573,8 @@ static int run(const char *name)
         cmocka_unit_test(lower_index_overwrites_all_behind_it),
         cmocka_unit_test(cut_segments_are_recycled_and_a_restart_follows),
         cmocka_unit_test(idle_group_pins_the_oldest_segment_and_is_named),
+        cmocka_unit_test(all_that_pin_too_much_are_named),
+        cmocka_unit_test(data_that_nobody_wants_is_not_handed_over),
         cmocka_unit_test(overwritten_entries_do_not_pin_segments),
         cmocka_unit_test(keep_all_keeps_every_segment),
         cmocka_unit_test(failed_sync_is_latched_for_ever),

@@ -116,6 +116,17 @@ static void do_restore(struct world *w, char **words, size_t count)
     say(w, "last=%" PRIu64 "\n", raft_last_index(w->raft));
 }
 
+static void do_hard(struct world *w, char **words, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct raft_hard_state hs;
+        pair_parse(words[i], &hs.term, &hs.vote);
+        raft_restore_hard_state(w->raft, hs);
+    }
+    struct raft_hard_state now = raft_hard_state(w->raft);
+    say(w, "hard=%" PRIu64 "/%" PRIu64 "\n", now.term, now.vote);
+}
+
 static void step(struct world *w, struct raft_input *in)
 {
     struct raft_output out;
@@ -187,6 +198,8 @@ static void run_command(struct world *w, char *line)
         do_new(w, words, count);
     } else if (strcmp(name, "restore") == 0) {
         do_restore(w, words, count);
+    } else if (strcmp(name, "hard") == 0) {
+        do_hard(w, words, count);
     } else if (strcmp(name, "propose") == 0) {
         do_propose(w, words, count);
     } else if (strcmp(name, "state") == 0) {
