@@ -13,6 +13,7 @@
  * see a client only while its call is theirs.
  */
 #include "base/assert.h"
+#include "base/memory.h"
 #include "cluster/client_internal.h"
 #include <stdlib.h>
 
@@ -22,8 +23,7 @@
 struct cl_client *cl_client_new(struct cl_node *n, struct cl_reactor *r, uint32_t ns)
 {
     ASSERT(r->index == 0); /* calls from other reactors need a hop to the shard's owner */
-    struct cl_client *c = calloc(1, sizeof *c);
-    ASSERT(c != NULL);
+    struct cl_client *c = memory_new(MEMORY_SESSIONS, sizeof *c);
     c->node = n;
     c->reactor = r;
     c->ns = ns;
@@ -40,7 +40,7 @@ void cl_client_free(struct cl_client *c)
     c->node->clients--;
     arena_fini(&c->txn.arena);
     arena_fini(&c->scratch);
-    free(c);
+    memory_free(MEMORY_SESSIONS, c, sizeof *c);
 }
 
 void cl__scratch_take(struct cl_client *c)

@@ -39,6 +39,13 @@ struct cl_shard *cl_shard_of(struct cl_node *n, enum kv_table t)
     return NULL;
 }
 
+/* Filters are there from the start: they may not be what a small budget is spent on. */
+static uint64_t filter_for_bytes(const struct cl_options *o)
+{
+    uint64_t most = o->memtables_budget / CL_SHARDS;
+    return o->memtable_bytes < most ? o->memtable_bytes : most;
+}
+
 status cl_shard_open(struct cl_node *n, unsigned position, struct cl_shard **out, struct err *err)
 {
     struct cl_shard *s = calloc(1, sizeof *s);
@@ -57,6 +64,7 @@ status cl_shard_open(struct cl_node *n, unsigned position, struct cl_shard **out
     struct kv_state_options options = {.shard = s->id,
                                        .table = s->table,
                                        .memtable_bytes = n->options.memtable_bytes,
+                                       .filter_for_bytes = filter_for_bytes(&n->options),
                                        .retention_us = n->options.retention_us};
     status st = kv_state_open(n->store, &options, &s->state, err);
     if (st != ST_OK) {

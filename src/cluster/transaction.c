@@ -37,8 +37,10 @@ void cl_begin(struct cl_client *c, bool read_only, int64_t now)
                                  .now = now,
                                  .started_us = env_mono_us(c->node->env),
                                  .arena = arena};
-    if (t->arena.first_block_bytes == 0)
+    if (t->arena.first_block_bytes == 0) {
         arena_init(&t->arena, TXN_ARENA_BYTES);
+        t->arena.use = MEMORY_TRANSACTIONS;
+    }
     list_push_back(&c->node->open_transactions, &t->node);
     c->node->transactions++;
 }

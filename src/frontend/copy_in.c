@@ -14,6 +14,7 @@
  *   K1  s->mode is COPY_IN exactly while w->copy exists.
  */
 #include "base/assert.h"
+#include "base/memory.h"
 #include "frontend/copy_parse.h"
 #include "frontend/execute.h"
 #include <stdio.h>
@@ -49,7 +50,7 @@ void fe_copy_free(struct fe_session *s)
     s->work->copy = NULL;
     fe_copy_parser_fini(&c->parser);
     arena_fini(&c->batch);
-    free(c);
+    memory_free(MEMORY_SESSIONS, c, sizeof *c);
 }
 
 static void end(struct fe_session *s, status st)
@@ -91,8 +92,7 @@ status fe_run_copy_in(struct fe_session *s, const struct pl_plan *plan)
     if (fe_read_only(s))
         return err_set_state(&s->work->err, ST_TXN_STATE, "25006",
                              "cannot execute COPY FROM in a read-only transaction");
-    struct fe_copy *c = calloc(1, sizeof *c);
-    ASSERT(c != NULL);
+    struct fe_copy *c = memory_new(MEMORY_SESSIONS, sizeof *c);
     c->plan = plan;
     c->table = kv_table_def(u->table);
     arena_init(&c->batch, 16u * 1024u);

@@ -7,6 +7,7 @@
  * table.
  */
 #include "base/assert.h"
+#include "base/memory.h"
 #include "frontend/execute.h"
 #include "frontend/session.h"
 #include "frontend/session_pool.h"
@@ -83,8 +84,7 @@ struct fe_statement *fe_statement_find(struct fe_session *s, const char *name)
 static void grow_buckets(struct fe_session *s)
 {
     unsigned count = s->bucket_count == 0 ? 8 : s->bucket_count * 4;
-    struct fe_statement **fresh = calloc(count, sizeof(struct fe_statement *));
-    ASSERT(fresh != NULL);
+    struct fe_statement **fresh = memory_new(MEMORY_SESSIONS, count * sizeof *fresh);
     for (unsigned i = 0; i < s->bucket_count; i++)
         for (struct fe_statement *st = s->buckets[i], *next; st != NULL; st = next) {
             next = st->next;
@@ -92,7 +92,7 @@ static void grow_buckets(struct fe_session *s)
             st->next = *home;
             *home = st;
         }
-    free(s->buckets);
+    memory_free(MEMORY_SESSIONS, s->buckets, s->bucket_count * sizeof *s->buckets);
     s->buckets = fresh;
     s->bucket_count = count;
 }

@@ -17,6 +17,7 @@
  */
 #include "frontend/session.h"
 #include "base/assert.h"
+#include "base/memory.h"
 #include "frontend/ahead.h"
 #include "frontend/cancel.h"
 #include "frontend/execute.h"
@@ -85,8 +86,7 @@ static char *duplicate(bytes b)
 
 struct fe_session *fe_session_new(struct fe_conn *c, uint32_t ns, bytes user, bytes database)
 {
-    struct fe_session *s = calloc(1, sizeof *s);
-    ASSERT(s != NULL);
+    struct fe_session *s = memory_new(MEMORY_SESSIONS, sizeof *s);
     s->conn = c;
     s->worker = c->worker;
     s->ns = ns;
@@ -132,11 +132,11 @@ static void destroy(struct fe_session *s)
     cl_client_free(s->client);
     loop_timer_free(s->timer);
     fe_settings_fini(&s->settings);
-    free(s->buckets);
+    memory_free(MEMORY_SESSIONS, s->buckets, s->bucket_count * sizeof *s->buckets);
     free(s->savepoints);
     free((void *)(uintptr_t)s->user);
     free((void *)(uintptr_t)s->database);
-    free(s);
+    memory_free(MEMORY_SESSIONS, s, sizeof *s);
     c->session = NULL;
     fe_conn_dirty(c);
 }

@@ -3,6 +3,7 @@
  */
 #include "frontend/session_pool.h"
 #include "base/assert.h"
+#include "base/memory.h"
 #include "frontend/execute.h"
 #include <stdlib.h>
 
@@ -32,13 +33,13 @@ static void work_destroy(struct fe_work *w)
     obuf_fini(&w->run.scratch);
     arena_fini(&w->arena);
     arena_fini(&w->call_arena);
-    free(w);
+    memory_free(MEMORY_SESSIONS, w, sizeof *w);
 }
 
 static void statement_destroy(struct fe_statement *st)
 {
     arena_fini(&st->arena);
-    free(st);
+    memory_free(MEMORY_SESSIONS, st, sizeof *st);
 }
 
 static void portal_destroy(struct fe_portal *p)
@@ -46,7 +47,7 @@ static void portal_destroy(struct fe_portal *p)
     arena_fini(&p->arena);
     arena_fini(&p->page);
     obuf_fini(&p->store);
-    free(p);
+    memory_free(MEMORY_SESSIONS, p, sizeof *p);
 }
 
 void fe_pool_free(struct fe_pool *p)
@@ -111,8 +112,7 @@ struct fe_work *fe_pool_take_work(struct fe_pool *p)
         pool_taken(&p->work);
         return w;
     }
-    w = calloc(1, sizeof *w);
-    ASSERT(w != NULL);
+    w = memory_new(MEMORY_SESSIONS, sizeof *w);
     arena_init(&w->arena, 4096);
     arena_init(&w->call_arena, 4096);
     return w;
@@ -137,8 +137,7 @@ struct fe_statement *fe_pool_take_statement(struct fe_pool *p)
         pool_taken(&p->statement);
         return st;
     }
-    st = calloc(1, sizeof *st);
-    ASSERT(st != NULL);
+    st = memory_new(MEMORY_SESSIONS, sizeof *st);
     arena_init(&st->arena, 1024);
     return st;
 }
@@ -162,8 +161,7 @@ struct fe_portal *fe_pool_take_portal(struct fe_pool *p)
         pool_taken(&p->portal);
         return q;
     }
-    q = calloc(1, sizeof *q);
-    ASSERT(q != NULL);
+    q = memory_new(MEMORY_SESSIONS, sizeof *q);
     arena_init(&q->arena, 1024);
     arena_init(&q->page, 4096);
     return q;

@@ -23,6 +23,9 @@ struct kv_run {
     struct kv_row *rows; /* RETURNING, growing */
     unsigned row_capacity;
     uint64_t drawn; /* ids drawn by this operation so far */
+    /* Directories that this INSERT of several rows has found to take entries; handler_insert.c */
+    struct kv__known_parent *parents;
+    unsigned parents_bits;
 };
 
 /* -- handlers ---------------------------------------------------------------------------------- */

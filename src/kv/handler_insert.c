@@ -10,6 +10,13 @@
  */
 #include "kv/handler.h"
 
+#define PARENTS_BITS_MAX 9u
+
+struct kv__known_parent {
+    int64_t pid;
+    bool known;
+};
+
 static bool type_is_known(int64_t type)
 {
     return type > 0 && type < 128 && memchr("fdlpscb", (int)type, 7) != NULL;
@@ -25,13 +32,28 @@ static status check_type(struct kv_run *r, const struct kv_row *row)
     return ST_INVALID;
 }
 
-static status check_entry(struct kv_run *r, const struct kv_row *row)
+/* An INSERT takes no directory away: what was found for one row holds for those after it, which
+ * mostly go to the same few directories. */
+static status check_parent(struct kv_run *r, int64_t pid)
 {
     bytes attr_key;
     struct kv_row attr;
+    if (r->parents == NULL)
+        return kv__parent_find(r, pid, &attr_key, &attr);
+    struct kv__known_parent *p =
+        &r->parents[(uint64_t)pid * UINT64_C(0x9e3779b97f4a7c15) >> (64 - r->parents_bits)];
+    if (p->known && p->pid == pid)
+        return ST_OK;
+    ST_TRY(kv__parent_find(r, pid, &attr_key, &attr));
+    *p = (struct kv__known_parent){.pid = pid, .known = true};
+    return ST_OK;
+}
+
+static status check_entry(struct kv_run *r, const struct kv_row *row)
+{
     if (!row->col[META_PID].null && !row->col[META_NAME].null) {
         ST_TRY(kv__check_name(r, row->col[META_NAME].b));
-        ST_TRY(kv__parent_find(r, row->col[META_PID].i, &attr_key, &attr));
+        ST_TRY(check_parent(r, row->col[META_PID].i));
     }
     ST_TRY(check_type(r, row));
     return kv__check_values(r, row);
@@ -132,6 +154,15 @@ static status insert_plain_row(struct kv_run *r, unsigned index, kv_txn_mark sta
     return ST_OK;
 }
 
+static void remember_parents(struct kv_run *r)
+{
+    unsigned bits = 2;
+    while (bits < PARENTS_BITS_MAX && 1u << bits < 2 * r->op->row_count)
+        bits++;
+    r->parents = ARENA_ARRAY(r->a, struct kv__known_parent, 1u << bits);
+    r->parents_bits = bits;
+}
+
 status kv__insert(struct kv_run *r)
 {
     bool meta = r->op->table == KV_META;
@@ -139,6 +170,8 @@ status kv__insert(struct kv_run *r)
         return err_set(r->err, ST_UNSUPPORTED,
                        "ON CONFLICT DO UPDATE is not supported on table \"meta\"");
     kv_txn_mark statement = kv_txn_save(r->t);
+    if (meta && r->op->row_count > 1)
+        remember_parents(r);
     for (unsigned i = 0; i < r->op->row_count; i++)
         ST_TRY(meta ? insert_meta_row(r, i) : insert_plain_row(r, i, statement));
     return ST_OK;

@@ -26,6 +26,11 @@
  * a row read before it is put). What is there is checked against the whole key, so a place may hold
  * anything or nothing, and any thread may put something there.
  *
+ * A command mostly looks for keys that are not there: a new name, in every generation. The filter
+ * (a word and four bits of it for each key, Putze, Sanders, Singler 2007) says so with one cache
+ * miss instead of a descent; it may say "perhaps" for a key that is not there, never "no" for one
+ * that is.
+ *
  * Invariants
  *   M1  A slot that the permutation names never changes, but for a child pointer.
  *   M2  A reader that loads a child pointer and finds the permutation unchanged afterwards has a
@@ -34,14 +39,18 @@
  *   M4  Versions of an entry descend strictly in `ts` along `older`.
  *   M5  A version and the delta on top of it change inside one seqlock section.
  *   M6  What `recent` names is in the tree.
+ *   M7  The bits of a key are in the filter before its entry is in the tree, so whoever may see the
+ *       entry by its stamp sees the bits.
  *
  * Threads: the writer is the shard's reactor. A reader needs the memtable to stay, by an RCU
  * section or by a reference; it needs nothing for single nodes or entries.
  */
 #include "kv/memtable.h"
 #include "base/assert.h"
+#include "base/checksum.h"
 #include "base/codec.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "base/rcu.h"
 
 #include <sched.h>
@@ -50,6 +59,7 @@
 #define SLOTS 15u
 #define RECENT 512u
 #define DEPTH_MAX 24u
+#define FILTER_BYTES_A_WORD 1024u /* a word for five entries or so, 1/128 of them */
 #define SLAB_MIN (16u * 1024u)
 #define SLAB_MAX (1024u * 1024u)
 
@@ -87,6 +97,8 @@ struct slab {
     uint8_t data[];
 };
 
+#define SLAB_HEAD (sizeof(struct slab) + 16) /* 16: for the alignment of the first */
+
 struct recent {
     _Atomic uint32_t tag;
     _Atomic(struct kv_mem_entry *) entry;
@@ -96,10 +108,12 @@ struct kv_memtable {
     _Atomic uint32_t refs;
     _Atomic(struct node *) root;
     struct recent recent[RECENT];
+    _Atomic uint64_t *filter; /* NULL: none */
+    uint32_t filter_words;
     /* writer */
     struct slab *slabs;
     uint8_t *free_from, *free_to;
-    size_t slab_size;
+    size_t slab_size, counted; /* counted: under MEMORY_MEMTABLES */
     /* published for statistics */
     _Atomic size_t byte_count;
     _Atomic uint64_t entry_count;
@@ -109,18 +123,22 @@ struct kv_memtable {
 
 static void slab_add(struct kv_memtable *m, size_t at_least)
 {
-    size_t size = at_least > m->slab_size ? at_least : m->slab_size;
-    struct slab *s = malloc(sizeof *s + size + 16);
+    size_t usual = m->slab_size - SLAB_HEAD; /* with it, what allocators hand out without waste */
+    size_t size = at_least > usual ? at_least : usual;
+    struct slab *s = malloc(SLAB_HEAD + size);
 
     ASSERT(s != NULL);
     s->next = m->slabs;
     m->slabs = s;
     m->free_from = s->data;
-    m->free_to = s->data + size + 16;
+    m->free_to = (uint8_t *)s + SLAB_HEAD + size;
+    m->counted += SLAB_HEAD + size;
+    memory_count(MEMORY_MEMTABLES, (ptrdiff_t)(SLAB_HEAD + size));
     if (m->slab_size < SLAB_MAX)
         m->slab_size *= 2;
     atomic_store_explicit(&m->byte_count,
-                          atomic_load_explicit(&m->byte_count, memory_order_relaxed) + size,
+                          atomic_load_explicit(&m->byte_count, memory_order_relaxed) + SLAB_HEAD +
+                              size,
                           memory_order_relaxed);
 }
 
@@ -144,6 +162,8 @@ static void memtable_free(void *arg)
         next = s->next;
         free(s);
     }
+    memory_count(MEMORY_MEMTABLES, -(ptrdiff_t)m->counted);
+    free((void *)m->filter);
     free(m);
 }
 
@@ -315,6 +335,44 @@ static void recent_put(struct kv_memtable *m, struct kv_mem_entry *e)
     atomic_store_explicit(&r->entry, e, memory_order_release); /* pairs with recent_find */
 }
 
+/* -- the filter ------------------------------------------------------------------------------- */
+
+struct bits {
+    uint32_t word;
+    uint64_t mask;
+};
+
+static struct bits filter_bits(const struct kv_memtable *m, bytes key)
+{
+    uint64_t h = checksum64(key, 0);
+
+    return (struct bits){.word = (uint32_t)((h >> 32) * m->filter_words >> 32),
+                         .mask = UINT64_C(1) << (h & 63) | UINT64_C(1) << (h >> 6 & 63) |
+                                 UINT64_C(1) << (h >> 12 & 63) | UINT64_C(1) << (h >> 18 & 63)};
+}
+
+static void filter_add(struct kv_memtable *m, bytes key)
+{
+    struct bits b;
+    uint64_t word;
+
+    if (m->filter == NULL)
+        return;
+    b = filter_bits(m, key);
+    word = atomic_load_explicit(&m->filter[b.word], memory_order_relaxed);
+    atomic_store_explicit(&m->filter[b.word], word | b.mask, memory_order_relaxed);
+}
+
+static bool filter_excludes(const struct kv_memtable *m, bytes key)
+{
+    struct bits b;
+
+    if (m->filter == NULL)
+        return false;
+    b = filter_bits(m, key);
+    return (atomic_load_explicit(&m->filter[b.word], memory_order_relaxed) & b.mask) != b.mask;
+}
+
 /* -- descending, as readers do ---------------------------------------------------------------- */
 
 /* A leaf and the separators around it as the descent met them: NULL = no bound. */
@@ -378,6 +436,8 @@ const struct kv_mem_entry *kv_memtable_find(const struct kv_memtable *m, bytes k
 
     if (recent != NULL)
         return recent;
+    if (filter_excludes(m, key))
+        return NULL;
     leaf = descend(m, key, false).leaf;
     perm = perm_load(leaf);
     at = node_rank(leaf, perm, 0, key, false, &found);
@@ -726,11 +786,21 @@ static struct delta_cell *delta_cell_of(struct kv_memtable *m, struct kv_mem_ent
 
 /* -- public ----------------------------------------------------------------------------------- */
 
-struct kv_memtable *kv_memtable_new(void)
+struct kv_memtable *kv_memtable_new(size_t expected)
 {
     struct kv_memtable *m = calloc(1, sizeof *m);
+    size_t words = expected / FILTER_BYTES_A_WORD;
 
     ASSERT(m != NULL);
+    m->counted = sizeof *m;
+    if (words > 0) {
+        m->filter_words = words < UINT32_MAX ? (uint32_t)words : UINT32_MAX;
+        m->filter = calloc(m->filter_words, sizeof *m->filter);
+        ASSERT(m->filter != NULL);
+        m->counted += m->filter_words * sizeof *m->filter;
+    }
+    memory_count(MEMORY_MEMTABLES, (ptrdiff_t)m->counted);
+    atomic_init(&m->byte_count, m->counted);
     m->slab_size = SLAB_MIN;
     atomic_init(&m->refs, 1);
     atomic_init(&m->root, node_build(m, 0, NULL, NULL, NULL, 0));
@@ -786,6 +856,7 @@ static struct kv_mem_entry *writer_find(const struct kv_memtable *m, bytes key, 
 static void entry_add(struct kv_memtable *m, struct step *path, unsigned depth,
                       struct kv_mem_entry *e)
 {
+    filter_add(m, entry_key(e)); /* M7 */
     tree_insert(m, path, depth, e);
     entry_count_add(m);
     recent_put(m, e); /* M6 */

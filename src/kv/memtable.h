@@ -34,7 +34,8 @@ struct kv_delta {
 struct kv_memtable;
 struct kv_mem_entry; /* opaque */
 
-struct kv_memtable *kv_memtable_new(void);
+/* EXPECTED: how many bytes it will hold, for its filter; 0 = no filter. */
+struct kv_memtable *kv_memtable_new(size_t expected);
 struct kv_memtable *kv_memtable_ref(struct kv_memtable *m);
 /* The last reference frees it after an RCU grace period. */
 void kv_memtable_unref(struct kv_memtable *m);

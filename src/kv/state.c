@@ -38,13 +38,13 @@ bool kv__owner_here(const struct kv_state *s)
 
 /* -- lists and generations -------------------------------------------------------------------- */
 
-static struct kv__generation *generation_new(void)
+static struct kv__generation *generation_new(const struct kv_state *s)
 {
     struct kv__generation *g = calloc(1, sizeof *g);
 
     ASSERT(g != NULL);
     atomic_init(&g->refs, 1);
-    g->mem = kv_memtable_new();
+    g->mem = kv_memtable_new(s->options.filter_for_bytes);
     return g;
 }
 
@@ -231,7 +231,7 @@ status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
     s->options = *o;
     pthread_mutex_init(&s->list_lock, NULL);
     list = kv__list_new(1);
-    list->gen[0] = generation_new();
+    list->gen[0] = generation_new(s);
     kv__list_publish_take(s, list);
     ST_GOTO(out, record_load(s, KV_TIER_ANY, &s->record));
     ST_GOTO(out, record_load(s, KV_TIER_PERSISTED, &persisted));
@@ -548,7 +548,7 @@ bool kv_state_seal(struct kv_state *s, bool force)
     seal_queue(s, old->gen[0]);
     next = kv__list_new(old->count + 1);
     next->epoch = old->epoch;
-    next->gen[0] = generation_new();
+    next->gen[0] = generation_new(s);
     for (unsigned i = 0; i < old->count; i++)
         next->gen[i + 1] = kv__generation_ref(old->gen[i]);
     kv__list_publish_take(s, next);

@@ -31,9 +31,10 @@ struct kv_shard_record {
 
 struct kv_state_options {
     uint64_t shard;
-    uint64_t memtable_bytes; /* seal above it */
-    uint64_t retention_us;   /* keep a sealed generation this much log time before its flush */
-    enum kv_table table;     /* of this shard, where several share the store; 0 = it is alone */
+    uint64_t memtable_bytes;   /* seal above it */
+    uint64_t filter_for_bytes; /* size of the memtables' filters: for so much; 0 = none */
+    uint64_t retention_us;     /* keep a sealed generation this much log time before its flush */
+    enum kv_table table;       /* of this shard, where several share the store; 0 = it is alone */
 };
 
 /* Reads the shard's record; a shard without one starts empty. ST_CORRUPT, ST_IO. */

@@ -17,12 +17,15 @@
  *   S5  RocksDB writes no log of its own: where its assertions are compiled in, as in Debian's, one
  *       line that a full disk refuses makes the next line abort the process. What fails comes back
  *       as the text of an error and goes to our log.
+ *   S6  The cache gives up what open tables take (S4 makes that grow with the number of rows),
+ *       down to half of it, so that both together stay what the budget has for them.
  *
  * Threads: RocksDB is thread-safe; writers are pool threads, one flush at a time per shard.
  */
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "kv/store.h"
 
 #include <rocksdb/c.h>
@@ -46,6 +49,7 @@ struct rocks_store {
     rocksdb_t *db;
     rocksdb_options_t *options;
     rocksdb_cache_t *cache;
+    uint64_t cache_bytes; /* const; S6 */
     rocksdb_writeoptions_t *write_options;
     rocksdb_flushoptions_t *flush_options;
     rocksdb_compactoptions_t *compact_options;
@@ -60,6 +64,7 @@ struct rocks_batch {
     struct rocks_store *store;
     rocksdb_writebatch_t *batch;
     uint64_t puts, deletes;
+    uint64_t size, counted; /* of its bytes; of what a string that doubles takes for them */
 };
 
 struct rocks_iter {
@@ -276,12 +281,26 @@ static struct kv_store_iter *rocks_iter_new(struct kv_store *base, bytes lower, 
 
 /* -- writing ---------------------------------------------------------------------------------- */
 
+#define RECORD_BYTES 11u /* tag and two lengths, at most */
+
+static void batch_grow(struct rocks_batch *b, size_t more)
+{
+    uint64_t was = b->counted;
+
+    b->size += more + RECORD_BYTES;
+    while (b->counted < b->size)
+        b->counted = b->counted > 0 ? 2 * b->counted : 4096;
+    if (b->counted != was)
+        memory_count(MEMORY_FLUSHES, (ptrdiff_t)(b->counted - was));
+}
+
 static void rocks_batch_put(struct kv_store_batch *base, bytes key, bytes value)
 {
     struct rocks_batch *b = (struct rocks_batch *)base;
 
     rocksdb_writebatch_put(b->batch, (const char *)key.data, key.size, (const char *)value.data,
                            value.size);
+    batch_grow(b, key.size + value.size);
     b->puts++;
 }
 
@@ -290,6 +309,7 @@ static void rocks_batch_delete(struct kv_store_batch *base, bytes key)
     struct rocks_batch *b = (struct rocks_batch *)base;
 
     rocksdb_writebatch_delete(b->batch, (const char *)key.data, key.size);
+    batch_grow(b, key.size);
     b->deletes++;
 }
 
@@ -297,6 +317,7 @@ static void rocks_batch_free(struct kv_store_batch *base)
 {
     struct rocks_batch *b = (struct rocks_batch *)base;
 
+    memory_count(MEMORY_FLUSHES, -(ptrdiff_t)b->counted);
     rocksdb_writebatch_destroy(b->batch);
     free(b);
 }
@@ -361,6 +382,17 @@ static void wait_for_memtables(const struct rocks_store *s)
     }
 }
 
+/* S6 */
+static void cache_share(struct rocks_store *s)
+{
+    uint64_t tables = property(s, "rocksdb.estimate-table-readers-mem");
+    uint64_t rest = s->cache_bytes / 2;
+
+    if (tables < rest)
+        rest = s->cache_bytes - tables;
+    rocksdb_cache_set_capacity(s->cache, rest);
+}
+
 static status rocks_flush(struct kv_store *base)
 {
     struct rocks_store *s = (struct rocks_store *)base;
@@ -372,6 +404,7 @@ static status rocks_flush(struct kv_store *base)
     rocksdb_flush(s->db, s->flush_options, &error);
     count(&s->flushes, 1);
     ST_TRY(latch(s, error_take(error, "flush")));
+    cache_share(s);
     if (atomic_load_explicit(&s->was_full, memory_order_relaxed))
         wait_for_memtables(s);
     return ST_OK;
@@ -420,7 +453,7 @@ static void rocks_stats(struct kv_store *base, struct kv_store_stats *out)
         .keys_deleted = read_counter(&s->keys_deleted),
         .flushes = read_counter(&s->flushes),
         .block_cache_bytes = rocksdb_cache_get_usage(s->cache),
-        .memtable_bytes = property(s, "rocksdb.cur-size-all-mem-tables"),
+        .memtable_bytes = property(s, "rocksdb.size-all-mem-tables"),
         .table_reader_bytes = property(s, "rocksdb.estimate-table-readers-mem"),
         .files = (uint64_t)rocksdb_livefiles_count(files),
         .disk_bytes = property(s, "rocksdb.total-sst-files-size"),
@@ -548,6 +581,7 @@ status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, st
     s->dir = strdup(dir);
     ASSERT(s->dir != NULL);
     s->cache = rocksdb_cache_create_lru(o->block_cache_bytes);
+    s->cache_bytes = o->block_cache_bytes;
     s->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_disable_WAL(s->write_options, 1); /* S1 */
     s->flush_options = rocksdb_flushoptions_create();
@@ -567,6 +601,8 @@ status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, st
             (void)error_take(error, "open");
         }
     }
+    if (st == ST_OK)
+        cache_share(s);
     if (st != ST_OK) {
         err_default(err, st);
         rocks_close(&s->base);

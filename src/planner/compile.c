@@ -10,6 +10,7 @@
  *   anything else without a table of ours          the evaluator of catalogue relations
  *   a table of ours in any other company           0A000
  */
+#include "base/memory.h"
 #include "planner/catalog.h"
 #include "planner/parse.h"
 #include "planner/pl_internal.h"
@@ -248,13 +249,12 @@ status pl__compile_text(struct cl_node *node, bytes text, const struct pl_scan *
 
     if (type_count > LIMIT_PARAMS)
         return err_set(err, ST_PROTOCOL, "too many parameter types");
-    struct pl__plan *plan = calloc(1, sizeof(*plan));
-    if (plan == NULL)
-        return err_set(err, ST_NO_MEMORY, "out of memory");
+    struct pl__plan *plan = memory_new(MEMORY_PLANS, sizeof(*plan));
     plan->refs = 1;
     plan->cacheable = true;
     plan->pattern_id = PATTERN_NONE;
     arena_init(&plan->arena, 1024);
+    plan->arena.use = MEMORY_PLANS;
     arena_init(&scratch, 16 * 1024);
 
     char *copy = arena_strdup(&scratch, text);

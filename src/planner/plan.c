@@ -17,6 +17,7 @@
  * Plans are counted without atomics: references are taken and dropped on the reactor.
  */
 #include "base/assert.h"
+#include "base/memory.h"
 #include "base/pool.h"
 #include "planner/catalog.h"
 #include "planner/pl_internal.h"
@@ -73,7 +74,7 @@ void pl_plan_unref(const struct pl_plan *plan)
     if (p->catalog != NULL)
         pl_catalog_query_free(p->catalog);
     arena_fini(&p->arena);
-    free(p);
+    memory_free(MEMORY_PLANS, p, sizeof(*p));
 }
 
 /* -- statements -------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@
  */
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "base/memory.h"
 #include "planner/pl_internal.h"
 
 #include <stdlib.h>
@@ -57,7 +58,7 @@ struct pl__cache {
 
 struct pl__cache *pl__cache_new(void)
 {
-    return calloc(1, sizeof(struct pl__cache));
+    return memory_new(MEMORY_PLANS, sizeof(struct pl__cache));
 }
 
 static uint64_t hash_of(const struct pl_scan *s, const uint32_t *types, unsigned type_count)
@@ -133,12 +134,19 @@ struct pl__plan *pl__cache_find(struct pl__cache *c, const struct pl_scan *s, by
     return p;
 }
 
+static ptrdiff_t shape_bytes(const struct pl__shape *x)
+{
+    return (ptrdiff_t)(sizeof(*x) + x->key_size + x->type_count * sizeof(*x->types) +
+                       x->baked_count * sizeof(*x->baked));
+}
+
 static void free_shape(struct pl__cache *c, struct pl__shape *x)
 {
     struct pl__shape **link = &c->buckets[x->hash % BUCKETS];
     while (*link != x)
         link = &(*link)->next;
     *link = x->next;
+    memory_count(MEMORY_PLANS, -shape_bytes(x));
     free(x->key);
     free(x->types);
     free(x->baked);
@@ -165,7 +173,7 @@ static void drop(struct pl__cache *c, unsigned i)
         c->entries[i].plan->entry = i;
     if (--x->plan_count == 0)
         free_shape(c, x);
-    free(p->baked_key);
+    memory_free(MEMORY_PLANS, p->baked_key, p->baked_size);
     p->baked_key = NULL;
     p->shape = NULL;
     pl_plan_unref(&p->pub);
@@ -206,6 +214,7 @@ static struct pl__shape *new_shape(struct pl__cache *c, uint64_t hash, const str
     x->baked = copy_of(plan->baked, plan->baked_count * sizeof(*plan->baked));
     x->baked_count = plan->baked_count;
     memcpy(x->repeat_free, plan->repeat_free, sizeof(x->repeat_free));
+    memory_count(MEMORY_PLANS, shape_bytes(x));
     x->next = c->buckets[hash % BUCKETS];
     c->buckets[hash % BUCKETS] = x;
     if (x->key == NULL || x->types == NULL || x->baked == NULL) {
@@ -254,6 +263,7 @@ void pl__cache_put(struct pl__cache *c, const struct pl_scan *s, bytes text, con
         free(key);
         return;
     }
+    memory_count(MEMORY_PLANS, (ptrdiff_t)size);
     plan->baked_key = key;
     plan->baked_size = size;
     plan->shape = x;
@@ -277,5 +287,5 @@ void pl__cache_free(struct pl__cache *c)
         return;
     while (c->count > 0)
         drop(c, c->count - 1);
-    free(c);
+    memory_free(MEMORY_PLANS, c, sizeof(*c));
 }

@@ -12,6 +12,7 @@
  * I3. env->arena is scratch during a function call and reset after it; env->keep lives for the run.
  */
 #include "planner/relations/evaluator.h"
+#include "base/memory.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ static void *mem_malloc(int n)
     if (!p)
         return NULL;
     memcpy(p, &n, sizeof(n));
+    memory_count(MEMORY_CATALOG, n + HEADER);
     budget_used += n;
     return p + HEADER;
 }
@@ -50,6 +52,7 @@ static void mem_free(void *p)
 {
     if (!p)
         return;
+    memory_count(MEMORY_CATALOG, -(ptrdiff_t)(mem_size(p) + HEADER));
     budget_used -= mem_size(p);
     free((char *)p - HEADER);
 }
@@ -62,6 +65,7 @@ static void *mem_realloc(void *p, int n)
     if (!grown)
         return NULL;
     memcpy(grown, &n, sizeof(n));
+    memory_count(MEMORY_CATALOG, n - old);
     budget_used += n - old;
     return grown + HEADER;
 }

@@ -171,7 +171,9 @@ static void memtable_equals_sorted_array(void **unused)
     (void)unused;
     assert_non_null(n);
     for (uint64_t round = 0; round < 6; round++) {
-        struct kv_memtable *m = kv_memtable_new();
+        /* without a filter, with one that soon excludes nothing, with one of the right size */
+        static const size_t expected[] = {0, 4096, 1 << 20};
+        struct kv_memtable *m = kv_memtable_new(expected[round % 3]);
         uint64_t seed = round;
         struct arena a;
 
@@ -209,7 +211,7 @@ static void ascending_and_descending_keys_are_all_found(void **unused)
     (void)unused;
     arena_init(&a, 65536);
     for (unsigned down = 0; down < 2; down++) {
-        struct kv_memtable *m = kv_memtable_new();
+        struct kv_memtable *m = kv_memtable_new(4 << 20);
         const struct kv_mem_entry *out[1];
 
         for (unsigned i = 0; i < 20000; i++) {
@@ -231,7 +233,7 @@ static void ascending_and_descending_keys_are_all_found(void **unused)
 
 static void equal_stamp_replaces_version_of_same_command(void **unused)
 {
-    struct kv_memtable *m = kv_memtable_new();
+    struct kv_memtable *m = kv_memtable_new(0);
     const struct kv_version *v;
 
     (void)unused;
@@ -307,7 +309,7 @@ static void *reader(void *arg)
 
 static void readers_never_miss_what_was_inserted(void **unused)
 {
-    struct shared s = {.m = kv_memtable_new()};
+    struct shared s = {.m = kv_memtable_new(1 << 20)};
     pthread_t threads[2];
     struct arena a;
     uint64_t seed = 5;
@@ -363,7 +365,7 @@ static void *delta_reader(void *arg)
 
 static void image_and_delta_are_read_as_of_one_moment(void **unused)
 {
-    struct shared s = {.m = kv_memtable_new()};
+    struct shared s = {.m = kv_memtable_new(0)};
     int64_t total = 0;
     pthread_t thread;
 
