@@ -20,6 +20,7 @@
 
 #define COLD_TRIES_LOGGED 16u
 #define ENTRIES_PER_TURN 8192u
+#define ROWS_PER_TURN 1024u /* of bulk loads: a few milliseconds, then others have their turn */
 
 static void stage(struct cl_node *n, enum cl_stage which, uint64_t from, uint64_t to)
 {
@@ -111,7 +112,8 @@ static void answer(struct cl_shard *s, uint64_t index, const struct kv_applied *
 }
 
 /* One entry. ST_COLD and damage leave everything as it was. */
-static status apply_entry(struct cl_shard *s, const struct raft_entry *e, uint64_t now_us)
+static status apply_entry(struct cl_shard *s, const struct raft_entry *e, uint64_t now_us,
+                          uint64_t *rows)
 {
     if (e->kind == RAFT_ENTRY_COMMAND) {
         struct kv_applied a;
@@ -127,6 +129,8 @@ static status apply_entry(struct cl_shard *s, const struct raft_entry *e, uint64
         s->applied = e->index;
         if (s->unsealed_us == 0 && e->data->data[1] != KV_CMD_TICK)
             s->unsealed_us = now_us;
+        if (a.result.affected > 0)
+            *rows += (uint64_t)a.result.affected;
         answer(s, e->index, &a, now_us);
     }
     s->applied = e->index;
@@ -152,10 +156,12 @@ void cl_shard_apply(struct cl_shard *s)
     uint64_t commit = raft_commit_index(s->raft), first = s->applied;
     uint64_t now_us = env_mono_us(s->node->env);
     cl__node_stir(s->node);
-    while (s->applied < commit && s->applied - first < ENTRIES_PER_TURN && may_apply(s)) {
+    uint64_t rows = 0, rows_max = s->node->phase == CL_NODE_SERVING ? ROWS_PER_TURN : UINT64_MAX;
+    while (s->applied < commit && s->applied - first < ENTRIES_PER_TURN && rows < rows_max &&
+           may_apply(s)) {
         const struct raft_entry *e = raft_entry_get(s->raft, s->applied + 1);
         ASSERT(e != NULL);
-        status st = apply_entry(s, e, now_us);
+        status st = apply_entry(s, e, now_us, &rows);
         arena_reset(&s->arena);
         if (st == ST_COLD)
             break;

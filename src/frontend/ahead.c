@@ -169,7 +169,7 @@ status fe_ahead_start(struct fe_session *s, struct fe_portal *p)
 
 bool fe_ahead_permits(struct fe_session *s, uint8_t type)
 {
-    if (fe_ahead_output(s)->size > FE_OUTPUT_LOW_BYTES)
+    if (fe_ahead_output(s)->size > FE_OUTPUT_PRESSED_BYTES)
         return false;
     switch (type) {
     case 'P':

@@ -13,12 +13,17 @@
  * input is still read, up to FE_INPUT_AHEAD_BYTES: a client that queues thousands of statements
  * before it reads any answer would otherwise wait for us while we wait for it.
  *
+ * What one connection may hold is much; where all together hold more than FE_HELD_BYTES, it is
+ * little (is_pressed). Nobody is woken when that is over: who has stopped reading has input to
+ * handle, and reads on when that is done.
+ *
  * Invariants
  *   C1  state changes only through move(), along rules[].
  *   C2  A closed connection has no descriptor and no watcher; it exists on for a session whose call
  *       is pending, and for nothing else.
  *   C3  Output grows only by the answer of one message, or one page of rows, above the high mark.
  *   C4  c->dirty and c->runnable tell whether the connection is in the worker's list of that name.
+ *   C6  c->held is the connection's share of worker->held_bytes, as of the end of its last turn.
  *   C5  Interest in writing begins when the socket took less than there was, and only flush() turns
  *       it on or off: what is sent whole at the end of its turn costs no call to the poller.
  *
@@ -28,6 +33,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "frontend/server_internal.h"
 #include "frontend/session.h"
 #include "frontend/startup.h"
@@ -100,8 +106,7 @@ static bool peer_is_local(int fd)
 
 void fe_conn_new(struct fe_worker *w, int fd, bool refuse)
 {
-    struct fe_conn *c = calloc(1, sizeof *c);
-    ASSERT(c != NULL);
+    struct fe_conn *c = memory_new(MEMORY_SESSIONS, sizeof *c);
     set_options(fd);
     *c = (struct fe_conn){.worker = w,
                           .fd = fd,
@@ -142,10 +147,11 @@ void fe_conn_free(struct fe_conn *c)
     if (c->next != NULL)
         c->next->link = c->link;
     w->conn_count--;
+    w->held_bytes -= c->held;
     obuf_fini(&c->in);
     obuf_fini(&c->out);
     fe_server_gone(w);
-    free(c);
+    memory_free(MEMORY_SESSIONS, c, sizeof *c);
 }
 
 void fe_conn_close(struct fe_conn *c)
@@ -230,9 +236,32 @@ void fe_conn_push(struct fe_conn *c)
     fe_conn_dirty(c);
 }
 
+/* C6 */
+static void count_held(struct fe_conn *c)
+{
+    size_t now = c->in.capacity + c->out.capacity;
+    c->worker->held_bytes += now - c->held;
+    c->held = now;
+}
+
+static bool is_pressed(const struct fe_conn *c)
+{
+    return c->worker->held_bytes > FE_HELD_BYTES;
+}
+
+static size_t high_mark(const struct fe_conn *c)
+{
+    return is_pressed(c) ? FE_OUTPUT_PRESSED_BYTES : FE_OUTPUT_HIGH_BYTES;
+}
+
+static size_t ahead_mark(const struct fe_conn *c)
+{
+    return is_pressed(c) ? FE_INPUT_PRESSED_BYTES : FE_INPUT_AHEAD_BYTES;
+}
+
 bool fe_conn_over_high(const struct fe_conn *c)
 {
-    return c->out.size - c->out_at > FE_OUTPUT_HIGH_BYTES;
+    return c->out.size - c->out_at > high_mark(c);
 }
 
 void fe_conn_lend_output(struct fe_conn *c, struct obuf *out)
@@ -267,7 +296,7 @@ static size_t input_left(const struct fe_conn *c)
 
 static void set_interest(struct fe_conn *c, bool writing)
 {
-    size_t ahead = c->need > FE_INPUT_AHEAD_BYTES ? c->need : FE_INPUT_AHEAD_BYTES;
+    size_t ahead = c->need > ahead_mark(c) ? c->need : ahead_mark(c);
     bool reading = c->state == FE_CONN_DRAINING || (!c->eof && input_left(c) < ahead);
     int want = (reading ? LOOP_READ : 0) | (writing ? LOOP_WRITE : 0);
     if (want != c->interest) {
@@ -342,13 +371,14 @@ static void flush(struct fe_conn *c)
         flush(c);
         return;
     }
+    count_held(c);
     if (c->state == FE_CONN_DRAINING) {
         finish_draining(c);
         if (c->state == FE_CONN_CLOSED)
             return;
     }
     set_interest(c, c->out.size > c->out_at);
-    if (c->state == FE_CONN_READY && c->out.size - c->out_at < FE_OUTPUT_LOW_BYTES &&
+    if (c->state == FE_CONN_READY && c->out.size - c->out_at < high_mark(c) / 4 &&
         (c->blocked ||
          (c->session != NULL && c->session->work != NULL && fe_session_is_stalled(c->session)))) {
         c->blocked = false;
@@ -501,9 +531,10 @@ void fe_conn_run(struct fe_conn *c)
         return;
     c->running = true;
     unsigned handled = 0;
+    size_t bytes_before = input_left(c);
     bool more = true;
     while (more && may_handle(c)) {
-        if (handled++ == FE_MESSAGES_PER_TURN) {
+        if (handled++ == FE_MESSAGES_PER_TURN || bytes_before - input_left(c) > FE_BYTES_PER_TURN) {
             fe_conn_later(c);
             break;
         }
@@ -512,6 +543,7 @@ void fe_conn_run(struct fe_conn *c)
     c->running = false;
     if (c->in.size == 0)
         buffer_give(c->worker, &c->in);
+    count_held(c);
     bool open = c->state == FE_CONN_STARTUP || c->state == FE_CONN_READY;
     bool waiting = c->session != NULL &&
                    (c->session->busy || c->session->ahead != NULL || c->blocked || c->runnable);

@@ -15,13 +15,19 @@
 
 /* Input read ahead of what is handled: clients queue thousands of statements before they read. */
 #define FE_INPUT_AHEAD_BYTES (8u * 1024u * 1024u)
-/* Above this much unsent output nothing more is executed for the client. */
+/* Above this much unsent output nothing more is executed for the client, until there is less than a
+ * quarter of it. */
 #define FE_OUTPUT_HIGH_BYTES (256u * 1024u)
-#define FE_OUTPUT_LOW_BYTES (64u * 1024u)
+/* The same where all connections of a worker hold much, so that many who do not read, or send
+ * faster than we can follow, take no more memory than this (and a message or page each). */
+#define FE_HELD_BYTES (256u * 1024u * 1024u)
+#define FE_INPUT_PRESSED_BYTES (64u * 1024u)
+#define FE_OUTPUT_PRESSED_BYTES (16u * 1024u)
 /* Below this the answers before a write wait for that of the write. */
 #define FE_OUTPUT_HOLD_BYTES (8u * 1024u)
 /* Messages of one connection before others get their turn. */
 #define FE_MESSAGES_PER_TURN 128u
+#define FE_BYTES_PER_TURN (64u * 1024u) /* the same for long ones, COPY's */
 #define FE_STARTUP_SECONDS 60u
 #define FE_NUMBER_BUCKETS 1024u
 /* Memory that a worker keeps for its connections' buffers. */
@@ -52,6 +58,7 @@ struct fe_worker {
     struct fe_conn *runnable; /* go on at the end of this turn */
     struct fe_pool *pool;     /* session_pool.c */
     size_t buffer_bytes;      /* of buffers[] */
+    size_t held_bytes;        /* of the connections' own buffers */
     unsigned buffer_count;
     struct obuf buffers[FE_SPARE_BUFFERS];           /* empty ones, the one used last on top */
     struct fe_ahead *ahead;                          /* spare ones, ahead.c */
@@ -78,6 +85,7 @@ struct fe_conn {
     struct fe_session *session;
     struct obuf in, out;
     size_t in_at, out_at; /* handled; sent */
+    size_t held;          /* of in and out, as counted in worker->held_bytes */
     size_t need;          /* bytes of the unfinished message at in_at, 0 = not known */
     uint64_t since_us;    /* of the accept; of the end of the session */
     int fd, interest;
