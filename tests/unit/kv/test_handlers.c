@@ -61,6 +61,23 @@ static void drawn_ids_of_directories_and_files_do_not_meet(void **state)
     assert_int_equal(s->last.result.rows[0].col[META_ID].i, g + 1);
 }
 
+/* Directories that one INSERT has found, among them one of its own; a missing one undoes it all. */
+static void rows_of_one_insert_find_their_directories(void **state)
+{
+    struct shard *s = *state;
+    EXPECT("00000", run(s, "insert meta pid=0 name=d type=d id=17 | 0 e d 18"));
+    EXPECT("00000", run(s, "insert meta pid=17 name=a | 18 a | 17 b | 18 b | 17 c"));
+    EXPECT("3", get(s, "meta 17 _attr_", "num_children"));
+    EXPECT("2", get(s, "meta 18 _attr_", "num_children"));
+    EXPECT("00000", run(s, "insert meta pid=0 name=g type=d id=19 | 19 a f 500 | 19 b f 501"));
+    EXPECT("2", get(s, "meta 19 _attr_", "num_children"));
+    EXPECT("23503", run(s, "insert meta pid=17 name=x | 99 x | 17 y"));
+    EXPECT("3", get(s, "meta 17 _attr_", "num_children"));
+    EXPECT("none", get(s, "meta 17 x", "name"));
+    EXPECT("23505", run(s, "insert meta pid=18 name=z | 18 a"));
+    EXPECT("2", get(s, "meta 18 _attr_", "num_children"));
+}
+
 static void create_refuses_bad_names(void **state)
 {
     struct shard *s = *state;
@@ -759,6 +776,7 @@ int main(void)
         T(returning_shows_the_seq_of_the_command),
         T(mkdir_splits_entry_and_own_row),
         T(drawn_ids_of_directories_and_files_do_not_meet),
+        T(rows_of_one_insert_find_their_directories),
         T(create_refuses_bad_names),
         T(create_refuses_bad_values),
         T(create_needs_its_directory),
