@@ -27,10 +27,18 @@
 
 extern char **environ;
 
+#define LIST_MAX 1000u
+
+struct line {
+    char *text, *where;
+};
+
 struct value {
-    char *text;
+    char *text; /* CONFIG_LIST: the lines with semicolons between */
     int64_t number;
     const char *source; /* static, or the config's file name */
+    struct line *lines; /* CONFIG_LIST */
+    unsigned line_count;
 };
 
 struct config {
@@ -38,6 +46,7 @@ struct config {
     unsigned count;
     char *file;
     struct value *values;
+    unsigned file_line; /* of the value that is being read; 0: it is none of the file's */
 };
 
 static const struct unit {
@@ -116,7 +125,8 @@ static status parse_value(const struct config_setting *s, const char *text, int6
 {
     *out = 0;
     switch (s->type) {
-    case CONFIG_STRING: return ST_OK;
+    case CONFIG_STRING:
+    case CONFIG_LIST: return ST_OK;
     case CONFIG_BOOL:
         if (!parse_bool(text, out))
             return err_set(err, ST_INVALID, "setting \"%s\": \"%s\" is not on or off", s->name,
@@ -156,6 +166,42 @@ static struct value *find(const struct config *c, const char *name, const struct
     return NULL;
 }
 
+static void forget_lines(struct value *v)
+{
+    for (unsigned i = 0; i < v->line_count; i++) {
+        free(v->lines[i].text);
+        free(v->lines[i].where);
+    }
+    free(v->lines);
+    v->lines = NULL;
+    v->line_count = 0;
+}
+
+static status add_line(struct config *c, const struct config_setting *s, struct value *v,
+                       const char *text, const char *source, struct err *err)
+{
+    char *all = NULL, *where = NULL;
+    if (v->source != source) {
+        forget_lines(v);
+        v->text[0] = '\0';
+    }
+    v->source = source;
+    if (text[0] == '\0')
+        return ST_OK;
+    if (v->line_count == LIST_MAX)
+        return err_set(err, ST_INVALID, "setting \"%s\" has more than %u lines", s->name, LIST_MAX);
+    v->lines = must(realloc(v->lines, (v->line_count + 1) * sizeof *v->lines));
+    int n = c->file_line > 0 ? asprintf(&where, "%s:%u", source, c->file_line)
+                             : asprintf(&where, "%s", source);
+    must(n < 0 ? NULL : where);
+    v->lines[v->line_count++] = (struct line){.text = must(strdup(text)), .where = where};
+    n = asprintf(&all, "%s%s%s", v->text, v->text[0] != '\0' ? "; " : "", text);
+    must(n < 0 ? NULL : all);
+    free(v->text);
+    v->text = all;
+    return ST_OK;
+}
+
 static status set_value(struct config *c, const char *name, const char *text, const char *source,
                         struct err *err)
 {
@@ -169,6 +215,8 @@ static status set_value(struct config *c, const char *name, const char *text, co
         err_detail(err, "It comes from: %s.", source);
         return st;
     }
+    if (s->type == CONFIG_LIST && v->text != NULL)
+        return add_line(c, s, v, text, source, err);
     char *copy = must(strdup(text));
     free(v->text);
     *v = (struct value){.text = copy, .number = number, .source = source};
@@ -194,8 +242,10 @@ void config_free(struct config *c)
 {
     if (c == NULL)
         return;
-    for (unsigned i = 0; i < c->count; i++)
+    for (unsigned i = 0; i < c->count; i++) {
         free(c->values[i].text);
+        forget_lines(&c->values[i]);
+    }
     free(c->values);
     free(c->file);
     free(c);
@@ -226,6 +276,7 @@ static int on_file_line(void *user, const char *section, const char *key, const 
 static char *read_line(char *line, int size, void *stream)
 {
     struct file_load *load = stream;
+    load->config->file_line++;
     char *r = fgets(line, size, load->file);
     if (r != NULL && strlen(line) == (size_t)size - 1 && line[size - 2] != '\n')
         load->long_line = true;
@@ -244,6 +295,7 @@ status config_load_file(struct config *c, const char *path, struct err *err)
     /* The callbacks share one pointer: read_line's stream and on_file_line's user are the load. */
     int line = ini_parse_stream(read_line, &load, on_file_line, &load);
     fclose(load.file);
+    c->file_line = 0;
     if (load.long_line)
         return err_set(err, ST_INVALID, "configuration file \"%s\" has a line over %d bytes", path,
                        INI_MAX_LINE - 3);
@@ -317,7 +369,20 @@ static const struct value *must_find(const struct config *c, const char *name, b
     const struct value *v = find(c, name, &s);
     ASSERT(v != NULL);
     ASSERT((s->type == CONFIG_STRING || s->type == CONFIG_ENUM) == text);
+    ASSERT(s->type != CONFIG_LIST);
     return v;
+}
+
+const char *config_list(const struct config *c, const char *name, unsigned i, const char **where)
+{
+    const struct config_setting *s = NULL;
+    const struct value *v = find(c, name, &s);
+    ASSERT(v != NULL);
+    ASSERT(s->type == CONFIG_LIST);
+    if (i >= v->line_count)
+        return NULL;
+    *where = v->lines[i].where;
+    return v->lines[i].text;
 }
 
 bool config_bool(const struct config *c, const char *name)

@@ -19,7 +19,8 @@ enum config_type {
     CONFIG_SIZE,
     CONFIG_TIME_US,
     CONFIG_STRING,
-    CONFIG_ENUM
+    CONFIG_ENUM,
+    CONFIG_LIST /* several lines, each given as the whole setting; default "" is none */
 };
 
 struct config_setting {
@@ -43,6 +44,9 @@ NODISCARD status config_set(struct config *c, const char *name, const char *valu
 bool config_bool(const struct config *c, const char *name);   /* asserts that NAME exists */
 int64_t config_int(const struct config *c, const char *name); /* also sizes (bytes), times (us) */
 const char *config_string(const struct config *c, const char *name); /* also enums */
+/* The Ith line of a CONFIG_LIST and where it was said, "FILE:LINE" or the source; NULL past the
+ * end. A later source replaces the lines of an earlier one. */
+const char *config_list(const struct config *c, const char *name, unsigned i, const char **where);
 /* For SHOW and documentation: every setting, its current value as text, where it came from. */
 void config_each(const struct config *c,
                  void (*fn)(void *, const struct config_setting *, const char *value,

@@ -25,6 +25,7 @@
 
 /* wire */
 #define LIMIT_STARTUP_BYTES 10000u
+#define LIMIT_LOGIN_BYTES 65535u /* of a message before the client has proved who it is */
 #define LIMIT_SMALL_MESSAGE_BYTES 10000u
 #define LIMIT_MESSAGE_BYTES (64u * 1024u * 1024u)
 

@@ -11,6 +11,7 @@ static const struct config_setting settings[] = {
     {.name = "attr.mode", .type = CONFIG_ENUM, .def = "delta", .choices = "delta|txn"},
     {.name = "log.keep_all", .type = CONFIG_BOOL, .def = "off"},
     {.name = "reactors", .type = CONFIG_INT, .def = "2", .min = 1, .max = 64},
+    {.name = "auth.rule", .type = CONFIG_LIST, .def = ""},
 };
 
 struct fixture {
@@ -110,6 +111,30 @@ static void file_errors_name_the_line(void **state)
     assert_non_null(strstr(f->err.detail, "line 3"));
 }
 
+static void a_list_keeps_its_lines_and_their_places(void **state)
+{
+    struct fixture *f = *state;
+    char place[80];
+    const char *where;
+    assert_null(config_list(f->c, "auth.rule", 0, &where));
+    assert_int_equal(load(f, "[auth]\nrule = one\n; none\nrule = two three\n  four\n"), ST_OK);
+    static const char *const lines[] = {"one", "two three", "four"};
+    static const unsigned numbers[] = {2, 4, 5};
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(place, sizeof place, "%s:%u", f->path, numbers[i]);
+        assert_string_equal(config_list(f->c, "auth.rule", i, &where), lines[i]);
+        assert_string_equal(where, place);
+    }
+    assert_null(config_list(f->c, "auth.rule", 3, &where));
+    /* A later source says it all anew. */
+    assert_int_equal(config_set(f->c, "auth.rule", "five", &f->err), ST_OK);
+    assert_int_equal(config_set(f->c, "auth.rule=six", NULL, &f->err), ST_OK);
+    assert_string_equal(config_list(f->c, "auth.rule", 0, &where), "five");
+    assert_string_equal(where, "command line");
+    assert_string_equal(config_list(f->c, "auth.rule", 1, &where), "six");
+    assert_null(config_list(f->c, "auth.rule", 2, &where));
+}
+
 static void a_line_that_is_nothing_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -168,6 +193,7 @@ int main(void)
         T(later_sources_win),
         T(a_bad_value_is_named_and_changes_nothing),
         T(file_errors_name_the_line),
+        T(a_list_keeps_its_lines_and_their_places),
         T(a_line_that_is_nothing_is_refused),
         T(an_overlong_line_is_refused),
         T(a_missing_file_is_not_found),
