@@ -83,6 +83,7 @@ struct cl_shard;
 struct cl_sink;
 struct cl_reclaim;
 struct cl_long_reads;
+struct cl_roles;
 
 /* A reader of "everything up to here is persisted", see shard_flush.c. */
 struct cl_flush_wait {
@@ -152,6 +153,7 @@ struct cl_node {
     struct cl_reclaim *reclaim;
     struct cl_long_reads *long_reads;
     uint64_t short_calls, short_calls_seen; /* done on the reactor; as of the last hook */
+    struct cl_roles *roles;                 /* from cl_roles_open to cl_roles_close */
     struct list flush_waits;                /* of cl_flush_wait */
     unsigned jobs;                          /* pool jobs under way */
     bool bootstrapped;                      /* start-up commands were proposed */

@@ -21,6 +21,8 @@ static const struct config_setting settings[] = {
      "address and port for clients; port 0 takes any free one"},
     {"max_connections", CONFIG_INT, "10000", 1, 100000, NULL,
      "clients beyond it are refused with 53300"},
+    {"superuser_reserved_connections", CONFIG_INT, "3", 0, 1000, NULL,
+     "of max_connections, so many are for superusers"},
     {"log_level", CONFIG_ENUM, "info", 0, 0, "debug|info|warn|error",
      "events below it are not written"},
     {"reactors", CONFIG_INT, "1", 1, 1, NULL,
@@ -30,6 +32,22 @@ static const struct config_setting settings[] = {
      "pool threads that long reads may use beside the reactor; -1 is one for each further core"},
     {"parse.threads", CONFIG_INT, "2", 1, 64, NULL,
      "threads that parse statements of unknown shape"},
+
+    {"auth.rule", CONFIG_LIST, "", 0, 0, NULL,
+     "who is let in, and how: TYPE DATABASE USER ADDRESS METHOD; given several times, the first "
+     "that "
+     "fits decides"},
+    {"auth.timeout", CONFIG_TIME_US, "60s", SECOND, 600 * SECOND, NULL,
+     "a client that has not logged in by then is cut off"},
+    {"auth.pending", CONFIG_INT, "1000", 1, 100000, NULL,
+     "clients that have not logged in yet; one more, and the oldest of them goes"},
+    {"auth.scram_iterations", CONFIG_INT, "4096", 1, 10000000, NULL,
+     "rounds of hashing for passwords set from now on"},
+    {"tls.certificate", CONFIG_STRING, "", 0, 0, NULL,
+     "PEM file with the server's certificate and its chain; without one there is no TLS"},
+    {"tls.key", CONFIG_STRING, "", 0, 0, NULL, "PEM file with its private key"},
+    {"tls.client_ca", CONFIG_STRING, "", 0, 0, NULL,
+     "PEM file with the authorities that sign clients' certificates"},
 
     {"memory.budget", CONFIG_SIZE, "0", 0, 1ll << 50, NULL,
      "memory for memtables and block cache together, at least 1MB; 0 is a quarter of the machine"},
