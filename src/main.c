@@ -46,6 +46,8 @@ static const char usage_text[] =
     "exit status: 0 ok, 1 usage, 2 data directory in use or not usable, 3 damaged, 4 disk failed\n";
 
 struct server {
+    int argc; /* of the command line, to read settings again */
+    char **argv;
     struct cl_node *node;
     struct fe_server *frontend;
     const char *listen;
@@ -117,6 +119,32 @@ static void on_signal(void *arg, int signo)
         cl_node_stop(s->node, node_stopped, s);
 }
 
+static enum exit_code read_arguments(struct config *config, int argc, char **argv,
+                                     const char **data);
+
+/* SIGHUP: the settings of access are read again, from where they were read at the start. */
+static void on_reload(void *arg, int signo)
+{
+    struct server *s = arg;
+    const char *data = NULL;
+    struct err err;
+    unsigned count;
+    UNUSED(signo);
+    if (s->stopping || s->frontend == NULL)
+        return;
+    const struct config_setting *settings = cl_settings(&count);
+    struct config *fresh = config_new(settings, count);
+    err_clear(&err);
+    status st = read_arguments(fresh, s->argc, s->argv, &data) == EXIT_OK
+                    ? fe_server_reload(s->frontend, fresh, &err)
+                    : ST_INVALID;
+    if (st == ST_OK)
+        LOG_INFO("server.reloaded");
+    else
+        LOG_ERROR("server.not_reloaded", LOG_STR("why", err.message));
+    config_free(fresh);
+}
+
 /* HOST:PORT with the port that was really taken, for the line that a person copies. */
 static void print_ready(const struct server *s)
 {
@@ -137,6 +165,7 @@ static void on_ready(void *arg)
     err_clear(&err);
     loop_on_signal(loop, SIGTERM, on_signal, s);
     loop_on_signal(loop, SIGINT, on_signal, s);
+    loop_on_signal(loop, SIGHUP, on_reload, s);
     status st = fe_server_new(s->node, s->listen, &s->frontend, &err);
     if (st != ST_OK) {
         print_err("cannot serve", &err);
@@ -169,9 +198,9 @@ static enum exit_code wait_for_end(struct server *s)
     return code;
 }
 
-static enum exit_code serve(const struct config *config, const char *dir)
+static enum exit_code serve(const struct config *config, const char *dir, int argc, char **argv)
 {
-    struct server s = {.listen = config_string(config, "listen")};
+    struct server s = {.argc = argc, .argv = argv, .listen = config_string(config, "listen")};
     struct err err;
     err_clear(&err);
     pthread_mutex_init(&s.mu, NULL);
@@ -274,7 +303,7 @@ static enum exit_code command_start(int argc, char **argv)
             log_set_level(level);
         fault_from_environment();
         signal(SIGPIPE, SIG_IGN);
-        code = serve(config, data);
+        code = serve(config, data, argc, argv);
     }
     config_free(config);
     return code;

@@ -34,6 +34,7 @@
 #include "base/fault.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "frontend/conn_internal.h"
 #include "frontend/server_internal.h"
 #include "frontend/session.h"
 #include "frontend/startup.h"
@@ -43,8 +44,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#define READ_BYTES (32u * 1024u)
 
 #define TO(s) (1u << (s))
 static const struct {
@@ -68,6 +67,7 @@ static void move(struct fe_conn *c, enum fe_conn_state next)
     ASSERT_INV("C1", rules[c->state].next & TO(next));
     c->worker->passing += passes(next);
     c->worker->passing -= passes(c->state);
+    c->worker->starting -= c->state == FE_CONN_STARTUP;
     c->state = next;
 }
 
@@ -88,22 +88,6 @@ static void set_options(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_ms, sizeof give_up_ms);
 }
 
-static bool peer_is_local(int fd)
-{
-    struct sockaddr_storage a;
-    socklen_t n = sizeof a;
-    if (getpeername(fd, (struct sockaddr *)&a, &n) != 0)
-        return false;
-    if (a.ss_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a;
-        return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
-    }
-    if (a.ss_family != AF_INET6)
-        return false;
-    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)&a)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
-}
-
 void fe_conn_new(struct fe_worker *w, int fd, bool refuse)
 {
     struct fe_conn *c = memory_new(MEMORY_SESSIONS, sizeof *c);
@@ -111,7 +95,6 @@ void fe_conn_new(struct fe_worker *w, int fd, bool refuse)
     *c = (struct fe_conn){.worker = w,
                           .fd = fd,
                           .refuse = refuse,
-                          .local = peer_is_local(fd),
                           .since_us = loop_now_us(w->loop),
                           .interest = LOOP_READ};
     c->next = w->conns;
@@ -121,6 +104,7 @@ void fe_conn_new(struct fe_worker *w, int fd, bool refuse)
     w->conns = c;
     w->conn_count++;
     w->passing += passes(c->state);
+    w->starting += c->state == FE_CONN_STARTUP;
     c->io = loop_io_new(w->loop, fd, on_event, c);
     loop_io_set(c->io, LOOP_READ);
 }
@@ -163,6 +147,10 @@ void fe_conn_close(struct fe_conn *c)
     c->io = NULL;
     close(c->fd);
     c->fd = -1;
+    tls_free(c->tls);
+    c->tls = NULL;
+    fe_login_free(c->login);
+    c->login = NULL;
     /* The memory goes at the end of the turn at the latest: a caller further up still holds C. */
     if (c->session != NULL)
         fe_session_leave(c->session);
@@ -187,8 +175,7 @@ void fe_conn_drain(struct fe_conn *c)
 
 /* -- buffers ----------------------------------------------------------------------------------- */
 
-/* B, which has no memory, gets some that is spare. */
-static void buffer_take(struct fe_worker *w, struct obuf *b)
+void fe_buffer_take(struct fe_worker *w, struct obuf *b)
 {
     if (b->capacity > 0 || w->buffer_count == 0)
         return;
@@ -196,8 +183,7 @@ static void buffer_take(struct fe_worker *w, struct obuf *b)
     w->buffer_bytes -= b->capacity;
 }
 
-/* Takes the memory of B, which is empty. */
-static void buffer_give(struct fe_worker *w, struct obuf *b)
+void fe_buffer_give(struct fe_worker *w, struct obuf *b)
 {
     if (b->capacity == 0)
         return;
@@ -227,7 +213,7 @@ void fe_conn_dirty(struct fe_conn *c)
     c->dirty = true;
     c->next_dirty = c->worker->dirty;
     c->worker->dirty = c;
-    buffer_take(c->worker, &c->out);
+    fe_buffer_take(c->worker, &c->out);
 }
 
 void fe_conn_push(struct fe_conn *c)
@@ -269,7 +255,7 @@ void fe_conn_lend_output(struct fe_conn *c, struct obuf *out)
     fe_conn_dirty(c);
     obuf_init(out);
     if (c->out_at > 0 || c->out.size >= FE_OUTPUT_HOLD_BYTES) {
-        buffer_take(c->worker, out); /* that much is sent meanwhile */
+        fe_buffer_take(c->worker, out); /* that much is sent meanwhile */
         return;
     }
     *out = c->out;
@@ -279,12 +265,12 @@ void fe_conn_lend_output(struct fe_conn *c, struct obuf *out)
 void fe_conn_return_output(struct fe_conn *c, struct obuf *out)
 {
     if (c->out.size == 0) {
-        buffer_give(c->worker, &c->out);
+        fe_buffer_give(c->worker, &c->out);
         c->out = *out;
         obuf_init(out);
     } else {
         obuf_put(&c->out, out->data, out->size);
-        buffer_give(c->worker, out);
+        fe_buffer_give(c->worker, out);
     }
     fe_conn_dirty(c);
 }
@@ -305,10 +291,19 @@ static void set_interest(struct fe_conn *c, bool writing)
     }
 }
 
+static size_t unsent(const struct fe_conn *c)
+{
+    return c->out.size - c->out_at + (c->tls != NULL ? fe_conn_tls_unsent(c) : 0);
+}
+
 /* Sends as much as the socket takes. False: the connection is closed. */
 static bool send_output(struct fe_conn *c)
 {
-    while (c->out_at < c->out.size) {
+    if (c->tls != NULL && !fe_conn_tls_send(c)) {
+        fe_conn_close(c);
+        return false;
+    }
+    while (c->tls == NULL && c->out_at < c->out.size) {
         ssize_t n = fault_point("fe.write")
                         ? (errno = EPIPE, -1)
                         : send(c->fd, c->out.data + c->out_at, c->out.size - c->out_at,
@@ -325,7 +320,7 @@ static bool send_output(struct fe_conn *c)
     }
     if (c->out_at == c->out.size) {
         c->out_at = 0;
-        buffer_give(c->worker, &c->out);
+        fe_buffer_give(c->worker, &c->out);
     } else if (c->out_at >= FE_OUTPUT_HIGH_BYTES) {
         obuf_consume(&c->out, c->out_at);
         c->out_at = 0;
@@ -337,7 +332,12 @@ static bool send_output(struct fe_conn *c)
  * kernel send a reset, and the client could lose our last words. */
 static void finish_draining(struct fe_conn *c)
 {
-    if (c->out.size > c->out_at)
+    if (c->tls != NULL) {
+        fe_conn_tls_goodbye(c);
+        if (!send_output(c))
+            return;
+    }
+    if (unsent(c) > 0)
         return;
     if (c->eof) {
         fe_conn_close(c);
@@ -377,7 +377,7 @@ static void flush(struct fe_conn *c)
         if (c->state == FE_CONN_CLOSED)
             return;
     }
-    set_interest(c, c->out.size > c->out_at);
+    set_interest(c, unsent(c) > 0);
     if (c->state == FE_CONN_READY && c->out.size - c->out_at < high_mark(c) / 4 &&
         (c->blocked ||
          (c->session != NULL && c->session->work != NULL && fe_session_is_stalled(c->session)))) {
@@ -468,11 +468,33 @@ static void consume(struct fe_conn *c, size_t n)
     }
 }
 
+/* One message of a login. */
+static bool run_login(struct fe_conn *c)
+{
+    struct fe_frame f;
+    enum fe_framing framing = fe_login_next(bytes_make(c->in.data + c->in_at, input_left(c)), &f);
+    if (framing == FE_FRAME_BAD_LENGTH) {
+        fe_conn_close(c);
+        return false;
+    }
+    if (framing == FE_FRAME_MORE)
+        return false;
+    fe_login_message(c, &f);
+    bool open = c->state == FE_CONN_STARTUP || c->state == FE_CONN_READY;
+    if (open)
+        consume(c, f.total);
+    return open;
+}
+
 /* One packet before the session. False: nothing whole is there. */
 static bool run_startup(struct fe_conn *c)
 {
     struct fe_frame f;
+    if (c->login != NULL)
+        return run_login(c);
     enum fe_framing framing = fe_startup_next(bytes_make(c->in.data + c->in_at, input_left(c)), &f);
+    if (framing == FE_FRAME_BAD_LENGTH && fe_conn_tls_direct(c))
+        return true;
     if (framing == FE_FRAME_BAD_LENGTH) {
         fe_conn_close(c);
         return false;
@@ -542,7 +564,7 @@ void fe_conn_run(struct fe_conn *c)
     }
     c->running = false;
     if (c->in.size == 0)
-        buffer_give(c->worker, &c->in);
+        fe_buffer_give(c->worker, &c->in);
     count_held(c);
     bool open = c->state == FE_CONN_STARTUP || c->state == FE_CONN_READY;
     bool waiting = c->session != NULL &&
@@ -560,7 +582,11 @@ static ssize_t read_some(struct fe_conn *c)
         errno = ECONNRESET;
         return -1;
     }
-    return recv(c->fd, obuf_reserve(&c->in, READ_BYTES), READ_BYTES, MSG_DONTWAIT);
+    if (c->tls != NULL)
+        return fe_conn_tls_receive(c, FE_READ_BYTES);
+    ssize_t n = recv(c->fd, obuf_reserve(&c->in, FE_READ_BYTES), FE_READ_BYTES, MSG_DONTWAIT);
+    c->in.size += n > 0 ? (size_t)n : 0;
+    return n;
 }
 
 static void drop_input(struct fe_conn *c)
@@ -585,13 +611,11 @@ static void on_readable(struct fe_conn *c)
         obuf_consume(&c->in, c->in_at);
         c->in_at = 0;
     }
-    buffer_take(c->worker, &c->in);
+    fe_buffer_take(c->worker, &c->in);
     ssize_t n = read_some(c);
-    if (n > 0) {
-        c->in.size += (size_t)n;
-    } else if (n == 0) {
+    if (n == 0) {
         c->eof = true;
-    } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+    } else if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
         fe_conn_close(c);
         return;
     }

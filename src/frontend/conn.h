@@ -28,7 +28,6 @@
 /* Messages of one connection before others get their turn. */
 #define FE_MESSAGES_PER_TURN 128u
 #define FE_BYTES_PER_TURN (64u * 1024u) /* the same for long ones, COPY's */
-#define FE_STARTUP_SECONDS 60u
 #define FE_NUMBER_BUCKETS 1024u
 /* Memory that a worker keeps for its connections' buffers. */
 #define FE_SPARE_BUFFERS 1024u
@@ -38,6 +37,8 @@ struct fe_session;
 struct fe_server;
 struct planner;
 struct fe_conn;
+struct tls;
+struct fe_login;
 
 /* What a reactor has for its connections. */
 struct fe_worker {
@@ -53,6 +54,7 @@ struct fe_worker {
     uint32_t serial;              /* of process numbers */
     uint64_t clock_us;            /* when the last run ended */
     unsigned conn_count, passing; /* passing: in start-up or draining */
+    unsigned starting;            /* in start-up */
     struct fe_conn *conns;
     struct fe_conn *dirty;    /* have output to send at the end of this turn */
     struct fe_conn *runnable; /* go on at the end of this turn */
@@ -83,6 +85,8 @@ struct fe_conn {
     struct fe_conn *next_dirty, *next_runnable;
     struct loop_io *io;
     struct fe_session *session;
+    struct tls *tls;        /* NULL: bytes go in the clear */
+    struct fe_login *login; /* startup.c: the client is proving who it is */
     struct obuf in, out;
     size_t in_at, out_at; /* handled; sent */
     size_t held;          /* of in and out, as counted in worker->held_bytes */
@@ -94,7 +98,7 @@ struct fe_conn {
     bool blocked; /* messages wait for output to drain */
     bool push;    /* the client asked for what there is */
     bool shut;    /* our side is shut down */
-    bool ssl_asked, gss_asked, refuse, local;
+    bool ssl_asked, gss_asked, refuse;
 };
 
 /* Takes FD over. */
@@ -125,6 +129,11 @@ void fe_conn_free(struct fe_conn *c);
 uint8_t fe_conn_peek(const struct fe_conn *c);
 /* Is there more than that message? */
 bool fe_conn_more_behind(const struct fe_conn *c);
+/* From here on both directions go through TLS, if the server has a certificate; else false. ALPN:
+ * it must name the protocol. */
+bool fe_conn_tls_start(struct fe_conn *c, bool alpn);
+/* Answers an SSLRequest with S, in the clear, behind what was answered before. */
+void fe_conn_tls_answer(struct fe_conn *c);
 void fe_worker_buffers_free(struct fe_worker *w);
 /* The end of a turn: runs who may run, sends what is to be sent. */
 void fe_worker_turn(void *worker);

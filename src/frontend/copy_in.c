@@ -15,6 +15,7 @@
  */
 #include "base/assert.h"
 #include "base/memory.h"
+#include "cluster/roles.h"
 #include "frontend/copy_parse.h"
 #include "frontend/execute.h"
 #include <stdio.h>
@@ -92,6 +93,8 @@ status fe_run_copy_in(struct fe_session *s, const struct pl_plan *plan)
     if (fe_read_only(s))
         return err_set_state(&s->work->err, ST_TXN_STATE, "25006",
                              "cannot execute COPY FROM in a read-only transaction");
+    if (s->limited)
+        ST_TRY(fe_check_table(s, u->table, CL_MAY_WRITE));
     struct fe_copy *c = memory_new(MEMORY_SESSIONS, sizeof *c);
     c->plan = plan;
     c->table = kv_table_def(u->table);

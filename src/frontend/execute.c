@@ -510,6 +510,7 @@ static void function_done(struct fe_session *s, status st)
 static NODISCARD status function_start(struct fe_session *s)
 {
     struct fe_portal *p = s->work->run.source;
+    fe_audit_function(s, p->bound.function->name);
     status st = p->bound.function->call(s->client, fe_call(s), p->bound.args, on_function_row, s);
     return st == ST_PENDING ? fe_wait(s, function_done, true) : function_taken(s, st);
 }
@@ -530,6 +531,8 @@ status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *a
     source->refs++;
     r->after = after;
     ST_TRY(fe_portal_bind(s, source));
+    if (UNLIKELY(s->limited))
+        ST_TRY(fe_check_powers(s, &source->bound));
     if (kind == PL_READ) {
         bool first = !source->started;
         source->started = true;
@@ -583,6 +586,7 @@ status fe_run_plan(struct fe_session *s, struct fe_portal *p)
     case PL_PREPARE: return fe_run_prepare(s, plan);
     case PL_EXECUTE: return fe_run_execute(s, plan);
     case PL_EXPLAIN: return fe_run_explain(s, plan);
+    case PL_ROLE: return fe_run_role(s, plan);
     case PL_EMPTY:
     case PL_BEGIN:
     case PL_COMMIT:

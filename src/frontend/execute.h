@@ -150,4 +150,11 @@ bool fe_store_deliver(struct fe_session *s, struct fe_portal *p);
 /* copy_out.c: one field in COPY's text or CSV */
 void fe_copy_text_field(struct fe_run *r, struct obuf *o, bool first, bytes field, bool null);
 
+/* role.c: what a session with `limited` may do. ST_DENIED. */
+NODISCARD status fe_check_powers(struct fe_session *s, const struct pl_bound *b);
+/* PRIVILEGES: bits of enum cl_privilege. */
+NODISCARD status fe_check_table(struct fe_session *s, enum kv_table table, unsigned privileges);
+NODISCARD status fe_run_role(struct fe_session *s, const struct pl_plan *plan);
+void fe_audit_function(const struct fe_session *s, const char *name);
+
 #endif

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "cluster/roles.h"
 #include "frontend/ahead.h"
 #include "frontend/server_internal.h"
 #include "frontend/session.h"
@@ -52,8 +53,12 @@ struct listener {
 
 struct fe_server {
     struct cl_node *node;
+    struct fe_access *access;
     struct listener listeners[LISTENERS_MAX];
     unsigned listener_count, next_worker, worker_count, stopped_workers, connections_max;
+    unsigned reserved, starting_max; /* starting_max: of a worker */
+    uint64_t timeout_us;             /* of a start-up */
+    bool open;                       /* roles have been read */
     struct fe_worker *workers;
     int spare;
     atomic_uint total;
@@ -117,13 +122,15 @@ static void on_sweep(void *arg)
     struct fe_conn *first = w->passing > 0 || over ? w->conns : NULL;
     for (struct fe_conn *c = first, *next; c != NULL; c = next) {
         next = c->next;
-        uint64_t age_s = (now - c->since_us) / 1000000u;
-        bool slow = (c->state == FE_CONN_STARTUP && age_s >= FE_STARTUP_SECONDS) ||
-                    (c->state == FE_CONN_DRAINING && age_s >= DRAIN_SECONDS);
+        uint64_t age_us = now - c->since_us;
+        bool slow = (c->state == FE_CONN_STARTUP && age_us >= w->server->timeout_us) ||
+                    (c->state == FE_CONN_DRAINING && age_us >= DRAIN_SECONDS * 1000000u);
         if (slow || over)
             fe_conn_close(c);
     }
     fe_pool_trim(w->pool);
+    if (w->index == 0)
+        fe_access_poll(w->server->access);
     loop_timer_start(w->sweep, w->stopping ? STOP_TICK_US : SWEEP_US);
 }
 
@@ -145,6 +152,18 @@ struct handover {
     bool refuse;
 };
 
+/* Strangers are many, and the one that has been silent for longest is the least likely to log in.
+ *  */
+static void drop_oldest(struct fe_worker *w)
+{
+    struct fe_conn *oldest = NULL;
+    for (struct fe_conn *c = w->conns; c != NULL; c = c->next)
+        if (c->state == FE_CONN_STARTUP && (oldest == NULL || c->since_us <= oldest->since_us))
+            oldest = c;
+    LOG_WARN("auth.too_many_pending", LOG_U64("pending", w->starting));
+    fe_conn_close(oldest);
+}
+
 static void worker_take(struct fe_worker *w, void *arg)
 {
     const struct handover *h = arg;
@@ -153,6 +172,8 @@ static void worker_take(struct fe_worker *w, void *arg)
         atomic_fetch_sub_explicit(&w->server->total, 1, memory_order_relaxed);
         return;
     }
+    if (w->starting >= w->server->starting_max)
+        drop_oldest(w);
     fe_conn_new(w, h->fd, h->refuse);
 }
 
@@ -298,8 +319,10 @@ static void close_listeners(struct fe_server *s)
 static void destroy(struct fe_server *s)
 {
     close_listeners(s);
+    cl_roles_close(s->node);
     if (s->spare >= 0)
         close(s->spare);
+    fe_access_free(s->access);
     free(s->workers);
     free(s);
 }
@@ -335,17 +358,44 @@ static void raise_descriptor_limit(unsigned connections)
         LOG_WARN("fe.few_descriptors", LOG_U64("limit", r.rlim_cur), LOG_U64("wanted", want));
 }
 
+static void read_settings(struct fe_server *s, const struct config *c)
+{
+    s->connections_max = (unsigned)config_int(c, "max_connections");
+    s->reserved = (unsigned)config_int(c, "superuser_reserved_connections");
+    s->starting_max = (unsigned)config_int(c, "auth.pending");
+    s->timeout_us = (uint64_t)config_int(c, "auth.timeout");
+}
+
+static void stop(struct fe_server *s);
+
+/* Clients wait in the listeners' queues until roles have been read. */
+static void on_roles(void *arg, status st)
+{
+    struct fe_server *s = arg;
+    s->open = true;
+    if (st != ST_OK)
+        LOG_ERROR("fe.no_roles", LOG_STR("why", status_text(st)));
+    if (s->done != NULL) {
+        stop(s);
+        return;
+    }
+    for (unsigned i = 0; i < s->listener_count; i++)
+        loop_io_set(s->listeners[i].io, LOOP_READ);
+}
+
 status fe_server_new(struct cl_node *node, const char *listen, struct fe_server **out,
                      struct err *err)
 {
     struct fe_server *s = calloc(1, sizeof *s);
     ASSERT(s != NULL);
     s->node = node;
-    s->connections_max = (unsigned)config_int(cl_node_config(node), "max_connections");
+    read_settings(s, cl_node_config(node));
     raise_descriptor_limit(s->connections_max);
     signal(SIGPIPE, SIG_IGN);
     s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    status st = listen_all(s, listen, err);
+    status st = fe_access_new(cl_node_config(node), &s->access, err);
+    if (st == ST_OK)
+        st = listen_all(s, listen, err);
     if (st != ST_OK) {
         destroy(s);
         return st;
@@ -354,10 +404,51 @@ status fe_server_new(struct cl_node *node, const char *listen, struct fe_server 
     for (unsigned i = 0; i < s->listener_count; i++) {
         struct listener *l = &s->listeners[i];
         l->io = loop_io_new(s->workers[0].loop, l->fd, on_connect, l);
-        loop_io_set(l->io, LOOP_READ);
     }
     *out = s;
+    cl_roles_open(node, on_roles, s);
     return ST_OK;
+}
+
+struct fe_access *fe_server_access(struct fe_server *s)
+{
+    return s->access;
+}
+
+bool fe_server_has_tls(struct fe_server *s)
+{
+    struct tls_context *tls = fe_access_tls(s->access);
+    tls_context_unref(tls);
+    return tls != NULL;
+}
+
+bool fe_server_is_reserved(const struct fe_server *s)
+{
+    return fe_server_connections(s) + s->reserved > s->connections_max;
+}
+
+static void worker_empower(struct fe_worker *w, void *arg)
+{
+    struct cl_role role;
+    UNUSED(arg);
+    for (struct fe_conn *c = w->conns; c != NULL; c = c->next) {
+        if (c->session == NULL || c->state == FE_CONN_CLOSED)
+            continue;
+        if (cl_role_find(w->node, bytes_str(c->session->user), &role) != ST_OK)
+            role = (struct cl_role){.superuser = false}; /* dropped: it may nothing any more */
+        fe_session_empower(c->session, &role);
+    }
+}
+
+void fe_server_empower(struct fe_server *s)
+{
+    for (unsigned i = 0; i < s->worker_count; i++)
+        send_call(&s->workers[i], worker_empower, NULL);
+}
+
+status fe_server_reload(struct fe_server *s, const struct config *c, struct err *err)
+{
+    return fe_access_reload(s->access, c, err);
 }
 
 unsigned fe_server_port(const struct fe_server *s)
@@ -427,11 +518,17 @@ static void worker_stop(struct fe_worker *w, void *arg)
         stop_finished(w);
 }
 
+static void stop(struct fe_server *s)
+{
+    close_listeners(s);
+    for (unsigned i = 0; i < s->worker_count; i++)
+        send_call(&s->workers[i], worker_stop, NULL);
+}
+
 void fe_server_stop(struct fe_server *s, void (*done)(void *arg), void *arg)
 {
     s->done = done;
     s->arg = arg;
-    close_listeners(s);
-    for (unsigned i = 0; i < s->worker_count; i++)
-        send_call(&s->workers[i], worker_stop, NULL);
+    if (s->open)
+        stop(s);
 }

@@ -16,6 +16,9 @@ struct fe_server;
  * taken. */
 NODISCARD status fe_server_new(struct cl_node *node, const char *listen, struct fe_server **out,
                                struct err *err);
+/* Takes auth.rule and the TLS files as C has them; connections that are there stay as they are.
+ * ST_INVALID: nothing has changed. */
+NODISCARD status fe_server_reload(struct fe_server *s, const struct config *c, struct err *err);
 /* The port of the first listener. */
 unsigned fe_server_port(const struct fe_server *s);
 /* Open connections, on all reactors; any thread. */

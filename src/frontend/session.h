@@ -97,6 +97,9 @@ struct fe_session {
     bool stopping;
     struct fe_ahead *ahead, *ahead_last; /* writes under way, oldest first; see ahead.c */
     unsigned ahead_count;
+    bool limited; /* may not do everything: what it does is checked */
+    bool superuser;
+    uint8_t privileges; /* on its database: of enum cl_privilege */
     uint32_t ns;
     const char *user, *database;
     int32_t number; /* process number */
@@ -120,6 +123,9 @@ struct fe_session {
 };
 
 struct fe_session *fe_session_new(struct fe_conn *c, uint32_t ns, bytes user, bytes database);
+/* From here on S may do what ROLE may. */
+struct cl_role;
+void fe_session_empower(struct fe_session *s, const struct cl_role *role);
 /* The connection is gone. Frees now, or when the pending call is done. */
 void fe_session_leave(struct fe_session *s);
 /* What a handler did with a message. */

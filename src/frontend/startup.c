@@ -1,32 +1,26 @@
 /*
  * frontend/startup.c — the first packets of a connection.
  *
- *   SSLRequest, GSSENCRequest   answered N, once each; the client goes on with the same connection.
- *                               Bytes behind such a request would be plain text that somebody
- *                               slipped in ahead of the encryption: refused.
+ *   SSLRequest, GSSENCRequest   answered once each: S, and TLS begins, if there is a certificate;
+ *                               else N, and the client goes on with the same connection. Bytes
+ *                               behind such a request would be plain text that somebody slipped
+ *                               in ahead of the encryption: refused.
+ *   a TLS handshake             of protocol "postgresql" by ALPN: conn_tls.c.
  *   CancelRequest               passed on, then closed without a word.
  *   StartupMessage 3.x          checked, then AuthenticationOk, parameters, key, ReadyForQuery. A
  *                               minor version above 0 and options _pq_.* are negotiated down.
  *
- * There is no authentication yet: whoever is on this host is trusted, everybody else is refused.
+ * Between the checks and AuthenticationOk the client proves who it is (auth.c). What is kept of the
+ * StartupMessage until then, and the state of the proof, is struct fe_login.
  */
 #include "frontend/startup.h"
 #include "base/assert.h"
 #include "frontend/cancel.h"
+#include "frontend/login.h"
+#include "frontend/server_internal.h"
 #include "frontend/session.h"
 #include <stdio.h>
-
-struct startup {
-    struct fe_conn *conn;
-    struct arena arena;
-    struct err err;
-    uint32_t version;
-    bytes user, database;
-    bytes pairs;
-    bool replication;
-    const char **unknown; /* options that are not understood */
-    unsigned unknown_count;
-};
+#include <stdlib.h>
 
 /* Each pair takes four bytes at least. */
 #define PAIRS_MAX (LIMIT_STARTUP_BYTES / 4u)
@@ -42,13 +36,13 @@ static bool name_is(bytes name, const char *text)
     return bytes_eq(name, bytes_str(text));
 }
 
-static status fatal(struct startup *u, const char *sqlstate, const char *text)
+static status fatal(struct fe_login *u, const char *sqlstate, const char *text)
 {
     return err_set_state(&u->err, ST_PROTOCOL, sqlstate, "%s", text);
 }
 
 /* First pass: what decides whether there is a session at all. */
-static NODISCARD status read_pairs(struct startup *u)
+static NODISCARD status read_pairs(struct fe_login *u)
 {
     bytes in = u->pairs, name, value;
     status st;
@@ -71,29 +65,46 @@ static NODISCARD status read_pairs(struct startup *u)
     return ST_OK;
 }
 
-static NODISCARD status check_user(struct startup *u)
+static NODISCARD status check_start(struct fe_login *u)
 {
     if (u->user.size == 0)
         return fatal(u, "28000", "no PostgreSQL user name specified in startup packet");
-    if (!u->conn->local)
-        return err_set_state(
-            &u->err, ST_DENIED, "28000",
-            "connections from other hosts are refused: this server has no authentication yet");
     if (u->conn->refuse)
         return err_set(&u->err, ST_TOO_MANY, "sorry, too many clients already");
     if (u->conn->worker->stopping)
         return err_set_state(&u->err, ST_SHUTDOWN, "57P03", "the database system is shutting down");
     if (u->replication)
         return err_set(&u->err, ST_UNSUPPORTED, "replication connections are not supported");
-    if (!name_is(u->user, "metadb"))
+    return ST_OK;
+}
+
+/* The client is who it says. May it log in now? */
+static NODISCARD status check_role(struct fe_login *u)
+{
+    struct fe_worker *w = u->conn->worker;
+    if (!u->known)
         return err_set_state(&u->err, ST_DENIED, "28000", "role \"%s\" does not exist",
                              arena_strdup(&u->arena, u->user));
-    return ST_OK;
+    if (!u->role.login)
+        return err_set_state(&u->err, ST_DENIED, "28000", "role \"%s\" is not permitted to log in",
+                             u->role.name);
+    if (!u->role.superuser && fe_server_is_reserved(w->server))
+        return err_set(&u->err, ST_TOO_MANY,
+                       "remaining connection slots are reserved for non-replication superuser "
+                       "connections");
+    if (u->role.superuser || u->role.connections < 0)
+        return ST_OK;
+    int32_t count = 0;
+    for (const struct fe_conn *c = w->conns; c != NULL; c = c->next)
+        count += c->state == FE_CONN_READY && strcmp(c->session->user, u->role.name) == 0;
+    if (count < u->role.connections)
+        return ST_OK;
+    return err_set(&u->err, ST_TOO_MANY, "too many connections for role \"%s\"", u->role.name);
 }
 
 /* -- settings ---------------------------------------------------------------------------------- */
 
-static NODISCARD status apply_setting(struct startup *u, const char *name, const char *value)
+static NODISCARD status apply_setting(struct fe_login *u, const char *name, const char *value)
 {
     return fe_settings_start(&u->conn->session->settings, name, value, &u->err);
 }
@@ -119,7 +130,7 @@ static bool option_word(struct arena *a, bytes *in, char **out)
 }
 
 /* "-c name=value", "-cname=value", "--name=value". */
-static NODISCARD status apply_options(struct startup *u, bytes options)
+static NODISCARD status apply_options(struct fe_login *u, bytes options)
 {
     char *word;
     while (option_word(&u->arena, &options, &word)) {
@@ -142,7 +153,7 @@ static NODISCARD status apply_options(struct startup *u, bytes options)
 }
 
 /* Second pass. `options` comes first: what the client names itself wins. */
-static NODISCARD status apply_pairs(struct startup *u)
+static NODISCARD status apply_pairs(struct fe_login *u)
 {
     bytes name, value, in = u->pairs;
     while (fe_startup_pair(&in, &name, &value) == ST_OK)
@@ -161,7 +172,7 @@ static NODISCARD status apply_pairs(struct startup *u)
 
 /* -- answers ----------------------------------------------------------------------------------- */
 
-static void put_negotiate(struct startup *u, struct obuf *o)
+static void put_negotiate(struct fe_login *u, struct obuf *o)
 {
     if ((u->version & 0xffff) == 0 && u->unknown_count == 0)
         return;
@@ -188,41 +199,109 @@ static void put_key(const struct fe_session *s, struct obuf *o)
     fe_message_end(o, at);
 }
 
-static NODISCARD status begin_session(struct startup *u)
+static NODISCARD status begin_session(struct fe_login *u)
 {
     struct fe_conn *c = u->conn;
-    ST_TRY(read_pairs(u));
-    put_negotiate(u, &c->out);
-    ST_TRY(check_user(u));
+    struct cl_node *node = c->worker->node;
     uint32_t ns;
+    ST_TRY(check_role(u));
     put_authentication_ok(&c->out);
-    if (cl_database_find(c->worker->node, u->database, &ns) != ST_OK)
+    if (cl_database_find(node, u->database, &ns) != ST_OK)
         return err_set_state(&u->err, ST_NOT_FOUND, "3D000", "database \"%s\" does not exist",
                              arena_strdup(&u->arena, u->database));
     struct fe_session *s = fe_session_new(c, ns, u->user, u->database);
+    fe_session_empower(s, &u->role);
     ST_TRY(apply_pairs(u));
     fe_settings_fix(&s->settings, "session_authorization", s->user);
-    fe_settings_fix(
-        &s->settings, "max_connections",
-        arena_printf(&u->arena, "%lld",
-                     (long long)config_int(cl_node_config(c->worker->node), "max_connections")));
+    fe_settings_fix(&s->settings, "is_superuser", s->superuser ? "on" : "off");
+    fe_settings_fix(&s->settings, "ssl", fe_server_has_tls(c->worker->server) ? "on" : "off");
+    fe_settings_fix(&s->settings, "max_connections",
+                    arena_printf(&u->arena, "%lld",
+                                 (long long)config_int(cl_node_config(node), "max_connections")));
     fe_settings_report(&s->settings, true, &c->out);
     put_key(s, &c->out);
     return ST_OK;
 }
 
-static void startup_message(struct fe_conn *c, uint32_t version, bytes pairs)
+void fe_login_free(struct fe_login *u)
 {
-    struct startup u = {.conn = c, .version = version, .pairs = pairs};
-    arena_init(&u.arena, 4096);
-    status st = begin_session(&u);
+    if (u == NULL)
+        return;
+    fe_auth_free(u);
+    arena_fini(&u->arena);
+    free(u);
+}
+
+/* The proof goes on, or is over one way or the other. */
+static void move_on(struct fe_login *u, status st)
+{
+    struct fe_conn *c = u->conn;
+    fe_conn_dirty(c);
+    if (st == ST_PENDING)
+        return;
+    if (st == ST_OK)
+        st = begin_session(u);
     if (st == ST_OK) {
         fe_conn_ready(c);
         fe_ready(c->session);
     } else {
-        refuse(c, &u.err);
+        fe_login_log(u);
+        refuse(c, &u->err);
     }
-    arena_fini(&u.arena);
+    c->login = NULL;
+    fe_login_free(u);
+}
+
+static NODISCARD status start(struct fe_login *u)
+{
+    ST_TRY(read_pairs(u));
+    put_negotiate(u, &u->conn->out);
+    ST_TRY(check_start(u));
+    return fe_auth_start(u);
+}
+
+static void startup_message(struct fe_conn *c, uint32_t version, bytes pairs)
+{
+    struct fe_login *u = calloc(1, sizeof *u);
+    ASSERT(u != NULL);
+    u->conn = c;
+    u->version = version;
+    arena_init(&u->arena, 4096);
+    u->pairs = arena_copy(&u->arena, pairs);
+    c->login = u;
+    move_on(u, start(u));
+}
+
+enum fe_framing fe_login_next(bytes in, struct fe_frame *out)
+{
+    *out = (struct fe_frame){0};
+    if (in.size == 0)
+        return FE_FRAME_MORE;
+    out->type = in.data[0];
+    if (out->type != 'p')
+        return FE_FRAME_UNKNOWN;
+    if (in.size < 5)
+        return FE_FRAME_MORE;
+    uint32_t length;
+    memcpy(&length, in.data + 1, sizeof length);
+    length = __builtin_bswap32(length);
+    if (length < 4 || length > LIMIT_LOGIN_BYTES)
+        return FE_FRAME_BAD_LENGTH;
+    out->total = 1 + (size_t)length;
+    if (in.size < out->total)
+        return FE_FRAME_MORE;
+    out->body = bytes_make(in.data + 5, length - 4);
+    return FE_FRAME_OK;
+}
+
+void fe_login_message(struct fe_conn *c, const struct fe_frame *f)
+{
+    struct fe_login *u = c->login;
+    if (f->type == 'p')
+        move_on(u, fe_auth_message(u, f->body));
+    else
+        move_on(u, err_set(&u->err, ST_PROTOCOL, "expected SASL response, got message type %d",
+                           f->type));
 }
 
 static void encryption_request(struct fe_conn *c, bool *asked, size_t rest)
@@ -234,12 +313,16 @@ static void encryption_request(struct fe_conn *c, bool *asked, size_t rest)
         return;
     }
     *asked = true;
-    obuf_u8(&c->out, 'N');
-    fe_conn_dirty(c);
     if (rest > 0) {
         struct err err;
+        obuf_u8(&c->out, 'N');
         (void)err_set(&err, ST_PROTOCOL, "received unencrypted data after an encryption request");
         refuse(c, &err);
+    } else if (asked == &c->ssl_asked && c->tls == NULL && fe_conn_tls_start(c, false)) {
+        fe_conn_tls_answer(c);
+    } else {
+        obuf_u8(&c->out, 'N');
+        fe_conn_dirty(c);
     }
 }
 

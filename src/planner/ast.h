@@ -117,6 +117,7 @@ enum ast_stmt_kind {
     STMT_NOTIFY,
     STMT_EXPLAIN,
     STMT_COPY,
+    STMT_ROLE,
 };
 
 enum ast_transaction {
@@ -129,6 +130,7 @@ enum ast_transaction {
     TRANSACTION_ROLLBACK_TO,
     TRANSACTION_TWO_PHASE,
 };
+enum ast_role { ROLE_CREATE, ROLE_ALTER, ROLE_DROP, ROLE_GRANT, ROLE_REVOKE };
 enum ast_set { SET_VALUE, SET_DEFAULT, SET_CURRENT, SET_MULTI, SET_RESET, SET_RESET_ALL };
 
 struct ast_stmt {
@@ -187,6 +189,18 @@ struct ast_stmt {
     unsigned column_count;
     const struct ast_stmt *query; /* EXPLAIN, DECLARE, COPY (query): the inner statement */
     bool from_program, to_file;
+
+    /* CREATE, ALTER, DROP ROLE (options above), GRANT, REVOKE */
+    enum ast_role role;
+    const char *const *roles; /* NULL: the current user */
+    unsigned role_count;
+    bool is_user, missing_ok;
+    const char *const *privileges; /* none = ALL */
+    unsigned privilege_count;
+    const char *const *databases;
+    unsigned database_count;
+    bool all_tables;     /* ON ALL TABLES IN SCHEMA … (in databases) */
+    const char *refused; /* a form of these that is not supported */
 
     /* Everything below this statement: tables named anywhere (sub-selects and joins too, names of
      * WITH queries left out) and the highest $n. */

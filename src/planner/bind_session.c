@@ -423,9 +423,8 @@ status pl__unsupported(struct pl__compile *c, const struct ast_stmt *s)
     words[n] = '\0';
     pl__error(c, -1, ST_UNSUPPORTED, NULL, "%s is not supported",
               n == 0 ? "this statement" : words);
-    err_detail(
-        c->err,
-        "The tables of metadb are fixed; databases and roles are not managed by statements yet.");
+    err_detail(c->err,
+               "The tables of metadb are fixed; databases are not managed by statements yet.");
     err_hint(c->err, "SELECT * FROM metadb.patterns");
     return ST_UNSUPPORTED;
 }
@@ -450,6 +449,7 @@ status pl__compile_session(struct pl__compile *c, const struct ast_stmt *s)
     case STMT_NOTIFY: return named(c, s, PL_NOTIFY, "NOTIFY");
     case STMT_EXPLAIN: return explain(c, s);
     case STMT_COPY: return pl__compile_copy(c, s);
+    case STMT_ROLE: return pl__compile_role(c, s);
     case STMT_OTHER:
     case STMT_SELECT:
     case STMT_INSERT:

@@ -624,6 +624,81 @@ static void copy_copy(struct copy *c, const PgQuery__CopyStmt *s, struct ast_stm
     copy_options(c, s->options, s->n_options, out);
 }
 
+/* -- roles and privileges -- */
+
+static const char *copy_role(struct copy *c, const node *n, struct ast_stmt *out)
+{
+    if (!IS(n, ROLE_SPEC) || n->role_spec->roletype == PG_QUERY__ROLE_SPEC_TYPE__ROLESPEC_PUBLIC) {
+        out->refused = "PUBLIC";
+        return "public";
+    }
+    return n->role_spec->roletype == PG_QUERY__ROLE_SPEC_TYPE__ROLESPEC_CSTRING
+               ? copy_text(c, n->role_spec->rolename)
+               : NULL;
+}
+
+static void copy_roles(struct copy *c, node *const *list, size_t n, struct ast_stmt *out)
+{
+    const char **names = ARENA_ARRAY(c->a, const char *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        names[i] = copy_role(c, list[i], out);
+    out->roles = names;
+    out->role_count = (unsigned)n;
+}
+
+static void copy_create_role(struct copy *c, const PgQuery__CreateRoleStmt *s, struct ast_stmt *out)
+{
+    const char **names = ARENA_ARRAY(c->a, const char *, 1);
+    names[0] = copy_text(c, s->role);
+    out->kind = STMT_ROLE;
+    out->role = ROLE_CREATE;
+    out->roles = names;
+    out->role_count = 1;
+    out->is_user = s->stmt_type == PG_QUERY__ROLE_STMT_TYPE__ROLESTMT_USER;
+    copy_options(c, s->options, s->n_options, out);
+}
+
+static void copy_alter_role(struct copy *c, const PgQuery__AlterRoleStmt *s, struct ast_stmt *out)
+{
+    const char **names = ARENA_ARRAY(c->a, const char *, 1);
+    out->kind = STMT_ROLE;
+    out->role = ROLE_ALTER;
+    if (s->role != NULL) {
+        node n = {.node_case = PG_QUERY__NODE__NODE_ROLE_SPEC, .role_spec = s->role};
+        names[0] = copy_role(c, &n, out);
+    }
+    out->roles = names;
+    out->role_count = 1;
+    copy_options(c, s->options, s->n_options, out);
+}
+
+static void copy_grant(struct copy *c, const PgQuery__GrantStmt *s, struct ast_stmt *out)
+{
+    bool database = s->objtype == PG_QUERY__OBJECT_TYPE__OBJECT_DATABASE;
+    const char **privileges = ARENA_ARRAY(c->a, const char *, s->n_privileges + 1);
+    out->kind = STMT_ROLE;
+    out->role = s->is_grant ? ROLE_GRANT : ROLE_REVOKE;
+    out->all_tables = s->targtype == PG_QUERY__GRANT_TARGET_TYPE__ACL_TARGET_ALL_IN_SCHEMA &&
+                      s->objtype == PG_QUERY__OBJECT_TYPE__OBJECT_TABLE;
+    if (s->grant_option)
+        out->refused = "GRANT OPTION";
+    if (!out->all_tables &&
+        (!database || s->targtype != PG_QUERY__GRANT_TARGET_TYPE__ACL_TARGET_OBJECT))
+        out->refused = "that object";
+    for (size_t i = 0; i < s->n_privileges; i++) {
+        bool plain =
+            IS(s->privileges[i], ACCESS_PRIV) && s->privileges[i]->access_priv->n_cols == 0;
+        if (!plain)
+            out->refused = "columns";
+        privileges[i] = plain ? copy_text(c, s->privileges[i]->access_priv->priv_name) : "";
+    }
+    out->privileges = privileges;
+    out->privilege_count = (unsigned)s->n_privileges;
+    out->databases = copy_strings(c, s->objects, s->n_objects);
+    out->database_count = (unsigned)s->n_objects;
+    copy_roles(c, s->grantees, s->n_grantees, out);
+}
+
 static int64_t discard_target(PgQuery__DiscardMode mode)
 {
     switch ((int)mode) {
@@ -684,6 +759,17 @@ static void copy_small(struct copy *c, const node *n, struct ast_stmt *out)
         out->query = copy_stmt(c, n->explain_stmt->query);
         copy_options(c, n->explain_stmt->options, n->explain_stmt->n_options, out);
         break;
+    case PG_QUERY__NODE__NODE_CREATE_ROLE_STMT:
+        copy_create_role(c, n->create_role_stmt, out);
+        break;
+    case PG_QUERY__NODE__NODE_ALTER_ROLE_STMT: copy_alter_role(c, n->alter_role_stmt, out); break;
+    case PG_QUERY__NODE__NODE_DROP_ROLE_STMT:
+        out->kind = STMT_ROLE;
+        out->role = ROLE_DROP;
+        out->missing_ok = n->drop_role_stmt->missing_ok;
+        copy_roles(c, n->drop_role_stmt->roles, n->drop_role_stmt->n_roles, out);
+        break;
+    case PG_QUERY__NODE__NODE_GRANT_STMT: copy_grant(c, n->grant_stmt, out); break;
     default: out->kind = STMT_OTHER; out->other = kind_name(c, n);
     }
 }

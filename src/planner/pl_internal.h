@@ -207,6 +207,7 @@ NODISCARD status pl__compile_meta_function(struct pl__compile *c, const struct a
 /* metadb.f(…): PL_FUNCTION. */
 NODISCARD status pl__compile_admin_function(struct pl__compile *c, const struct ast_stmt *s);
 NODISCARD status pl__compile_session(struct pl__compile *c, const struct ast_stmt *s);
+NODISCARD status pl__compile_role(struct pl__compile *c, const struct ast_stmt *s);
 NODISCARD status pl__compile_copy(struct pl__compile *c, const struct ast_stmt *s);
 /* SELECT, INSERT, UPDATE or DELETE; TEXT is the piece of c->text that S is. */
 NODISCARD status pl__compile_query(struct pl__compile *c, const struct ast_stmt *s, bytes text);

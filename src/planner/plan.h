@@ -43,6 +43,7 @@ enum pl_kind {
     PL_UNLISTEN,
     PL_NOTIFY,
     PL_EXPLAIN,
+    PL_ROLE, /* roles and privileges: utility->role */
 };
 
 #define PL_CONSTANT (-2)
@@ -53,6 +54,21 @@ struct pl_column {
     int source;        /* column of the kv_row; -1: result.scalar or the count; PL_CONSTANT */
     enum kv_type type; /* of the datum at source, for pl_datum_to_field */
     const struct pl_value *constant; /* PL_CONSTANT: the same in every row */
+};
+
+enum pl_role_action { PL_ROLE_CREATE, PL_ROLE_ALTER, PL_ROLE_DROP, PL_ROLE_GRANT, PL_ROLE_REVOKE };
+struct pl_role {
+    enum pl_role_action action;
+    const char *const *names; /* NULL: the current user */
+    unsigned name_count;
+    bool if_exists;
+    int superuser, login; /* -1 not said */
+    bool limit_said, password_said;
+    int32_t connections;  /* -1 = no limit */
+    const char *password; /* NULL = none */
+    const char *const *databases;
+    unsigned database_count; /* none = the current one */
+    unsigned privileges;     /* of enum cl_privilege */
 };
 
 /* Utility statements, as parsed. Which fields count depends on the kind. */
@@ -86,6 +102,7 @@ struct pl_utility {
     char delimiter, quote, escape;
     const char *null_text;
     bool header;
+    const struct pl_role *role;
 };
 
 struct pl_pattern {

@@ -345,8 +345,7 @@ static bool reg_in(struct rel_env *env, bytes text, uint32_t type, struct cell *
         break;
     }
     case OID_REGROLE: {
-        struct rel_role roles[2];
-        count = rel__role_list(env, roles);
+        const struct rel_role *roles = rel__role_list(env, &count);
         for (unsigned i = 0; i < count; i++)
             if (strcmp(roles[i].name, q.name) == 0)
                 oid = roles[i].oid;
@@ -424,8 +423,7 @@ static bytes reg_name(struct rel_env *env, uint32_t oid, uint32_t type)
         return BYTES_EMPTY;
     }
     case OID_REGROLE: {
-        struct rel_role roles[2];
-        count = rel__role_list(env, roles);
+        const struct rel_role *roles = rel__role_list(env, &count);
         for (unsigned i = 0; i < count; i++)
             if (roles[i].oid == oid)
                 return rel_quote_ident(env->arena, bytes_str(roles[i].name));

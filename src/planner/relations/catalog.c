@@ -4,6 +4,7 @@
  * A query is prepared once (parse thread), and run any number of times: a snapshot on reactor 0 of
  * what only reactor 0 may read, then the evaluation on a pool thread.
  */
+#include "cluster/roles.h"
 #include "planner/relations/relations.h"
 
 #include <stdlib.h>
@@ -110,6 +111,44 @@ static void copy_databases(struct catalog_snapshot *s, struct cl_node *node)
     }
 }
 
+/* "{app=arwd/metadb,ro=r/metadb}" */
+static void note_privileges(struct arena *a, struct rel_database *d, const struct cl_role *r)
+{
+    unsigned bits = r->superuser ? 0 : cl_role_privileges(r, d->oid - 16000u);
+    if (bits == 0)
+        return;
+    bytes name = rel_quote_ident(a, bytes_str(r->name));
+    size_t kept = d->acl ? strlen(d->acl) - 1 : 0; /* without the brace at its end */
+    d->acl = arena_printf(a, "%.*s%s%.*s=%s%s%s/metadb}", (int)kept, d->acl ? d->acl : "",
+                          d->acl ? "," : "{", (int)name.size, (const char *)name.data,
+                          bits & CL_MAY_WRITE ? "a" : "", bits & CL_MAY_READ ? "r" : "",
+                          bits & CL_MAY_WRITE ? "wd" : "");
+}
+
+static void copy_roles(struct catalog_snapshot *s, struct cl_node *node)
+{
+    struct cl_role r;
+    unsigned room = 8;
+    s->roles = ARENA_ARRAY(&s->arena, struct rel_role, room);
+    for (unsigned i = 0; cl_role_at(node, i, &r); i++) {
+        if (i == room) {
+            struct rel_role *old = s->roles;
+            s->roles = ARENA_ARRAY(&s->arena, struct rel_role, 2 * room);
+            memcpy(s->roles, old, room * sizeof *old);
+            room *= 2;
+        }
+        bool owner = strcmp(r.name, CL_ROLE_FIRST) == 0;
+        s->roles[i] = (struct rel_role){.oid = owner ? OID_OWNER : rel_name_oid("role", r.name),
+                                        .name = arena_strdup(&s->arena, bytes_str(r.name)),
+                                        .superuser = r.superuser,
+                                        .login = r.login,
+                                        .connections = r.connections};
+        s->role_count = i + 1;
+        for (unsigned d = 0; d < s->database_count; d++)
+            note_privileges(&s->arena, &s->databases[d], &r);
+    }
+}
+
 struct catalog_snapshot *pl_catalog_snapshot(struct cl_node *node, const struct catalog_query *q)
 {
     struct catalog_snapshot *s = calloc(1, sizeof(*s));
@@ -119,6 +158,7 @@ struct catalog_snapshot *pl_catalog_snapshot(struct cl_node *node, const struct 
     s->tables = ARENA_ARRAY(&s->arena, struct rel_table_copy, q->rel_count + 1);
     if (node) {
         copy_databases(s, node);
+        copy_roles(s, node);
         s->config = cl_node_config(node);
     }
     for (unsigned i = 0; i < q->rel_count; i++) {

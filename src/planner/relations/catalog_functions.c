@@ -72,8 +72,8 @@ FN_IS(function_is_visible, cell_int(metadb_function((uint32_t)args[0].i) == NULL
 FN(get_userbyid)
 {
     UNUSED(count);
-    struct rel_role roles[2];
-    unsigned n = rel__role_list(env, roles);
+    unsigned n;
+    const struct rel_role *roles = rel__role_list(env, &n);
     *out = rel_text(env, "unknown (OID=%lld)", (long long)args[0].i);
     for (unsigned i = 0; i < n; i++)
         if (roles[i].oid == (uint32_t)args[0].i)

@@ -33,14 +33,19 @@ static struct cell letter(char ch)
     return cell_bytes(bytes_make(&printable[ch - ' '], 1));
 }
 
-unsigned rel__role_list(const struct rel_env *env, struct rel_role out[2])
+const struct rel_role *rel__role_list(struct rel_env *env, unsigned *count)
 {
-    out[0] = (struct rel_role){OID_OWNER, "metadb"};
+    if (env->snap && env->snap->role_count > 0) {
+        *count = env->snap->role_count;
+        return env->snap->roles;
+    }
+    struct rel_role *r = ARENA_ARRAY(env->arena, struct rel_role, 2);
     const char *user = env->ctx->user;
-    if (!user || strcmp(user, out[0].name) == 0)
-        return 1;
-    out[1] = (struct rel_role){rel_name_oid("role", user), user};
-    return 2;
+    r[0] = (struct rel_role){OID_OWNER, "metadb", true, true, -1};
+    *count = 1;
+    if (user && strcmp(user, r[0].name) != 0)
+        r[(*count)++] = (struct rel_role){rel_name_oid("role", user), user, true, true, -1};
+    return r;
 }
 
 /* Databases of the snapshot, or the session's own without one. */
@@ -92,28 +97,30 @@ void rel__namespace(struct rel_build *b)
 
 void rel__roles(struct rel_build *b)
 {
-    struct rel_role roles[2];
-    unsigned count = rel__role_list(b->env, roles);
-    for (unsigned i = 0; i < count; i++)
-        EMIT(b, T(roles[i].name), TRUE, TRUE, TRUE, TRUE, TRUE, FALSE, I(-1), T("********"), N,
-             TRUE, N, I(roles[i].oid));
+    unsigned count;
+    const struct rel_role *r = rel__role_list(b->env, &count);
+    for (unsigned i = 0; i < count; i++, r++)
+        EMIT(b, T(r->name), I(r->superuser), TRUE, I(r->superuser), I(r->superuser), I(r->login),
+             FALSE, I(r->connections), T("********"), N, I(r->superuser), N, I(r->oid));
 }
 
 void rel__authid(struct rel_build *b)
 {
-    struct rel_role roles[2];
-    unsigned count = rel__role_list(b->env, roles);
-    for (unsigned i = 0; i < count; i++)
-        EMIT(b, I(roles[i].oid), T(roles[i].name), TRUE, TRUE, TRUE, TRUE, TRUE, FALSE, TRUE, I(-1),
-             N, N);
+    unsigned count;
+    const struct rel_role *r = rel__role_list(b->env, &count);
+    for (unsigned i = 0; i < count; i++, r++)
+        EMIT(b, I(r->oid), T(r->name), I(r->superuser), TRUE, I(r->superuser), I(r->superuser),
+             I(r->login), FALSE, I(r->superuser), I(r->connections), N, N);
 }
 
 void rel__user(struct rel_build *b)
 {
-    struct rel_role roles[2];
-    unsigned count = rel__role_list(b->env, roles);
-    for (unsigned i = 0; i < count; i++)
-        EMIT(b, T(roles[i].name), I(roles[i].oid), TRUE, TRUE, FALSE, TRUE, T("********"), N, N);
+    unsigned count;
+    const struct rel_role *r = rel__role_list(b->env, &count);
+    for (unsigned i = 0; i < count; i++, r++)
+        if (r->login)
+            EMIT(b, T(r->name), I(r->oid), I(r->superuser), I(r->superuser), FALSE, I(r->superuser),
+                 T("********"), N, N);
 }
 
 void rel__database(struct rel_build *b)
@@ -122,7 +129,7 @@ void rel__database(struct rel_build *b)
     const struct rel_database *d = database_list(b->env, &count);
     for (unsigned i = 0; i < count; i++)
         EMIT(b, I(d[i].oid), T(d[i].name), I(OID_OWNER), I(6), T("c"), FALSE, TRUE, I(-1), I(0),
-             I(0), I(1663), T("C"), T("C"), N, N, N);
+             I(0), I(1663), T("C"), T("C"), N, N, T(d[i].acl));
 }
 
 void rel__tablespace(struct rel_build *b)
@@ -681,11 +688,15 @@ void rel__stat_activity(struct rel_build *b)
     for (unsigned i = 0; i < count; i++)
         if (ctx->database && strcmp(d[i].name, ctx->database) == 0)
             database = I(d[i].oid);
-    struct rel_role roles[2];
-    unsigned role_count = rel__role_list(b->env, roles);
-    EMIT(b, database, T(ctx->database), I(ctx->backend_pid), N, I(roles[role_count - 1].oid),
-         T(ctx->user), T(ctx->application_name), N, N, N, N, N, I(ctx->now), I(ctx->now), N, N,
-         T("active"), N, N, N, N, T("client backend"));
+    unsigned role_count;
+    const struct rel_role *roles = rel__role_list(b->env, &role_count);
+    struct cell role = N;
+    for (unsigned i = 0; i < role_count; i++)
+        if (ctx->user && strcmp(roles[i].name, ctx->user) == 0)
+            role = I(roles[i].oid);
+    EMIT(b, database, T(ctx->database), I(ctx->backend_pid), N, role, T(ctx->user),
+         T(ctx->application_name), N, N, N, N, N, I(ctx->now), I(ctx->now), N, N, T("active"), N, N,
+         N, N, T("client backend"));
 }
 
 void rel__timezone_names(struct rel_build *b)

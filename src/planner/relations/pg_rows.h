@@ -40,12 +40,8 @@ void rel__keywords(struct rel_build *b);
 const char *rel__setting(struct rel_env *env, const char *name);
 
 /* What several generators need. */
-struct rel_role {
-    uint32_t oid;
-    const char *name;
-};
-/* The owner of everything and, if another, the session's user. OUT has room for two. */
-unsigned rel__role_list(const struct rel_env *env, struct rel_role out[2]);
+/* Roles of the snapshot; without one, the owner of everything and the session's user. */
+const struct rel_role *rel__role_list(struct rel_env *env, unsigned *count);
 /* "pid, name" of the primary key. */
 const char *rel__key_columns(struct arena *a, const struct kv_table_def *t);
 const char *rel__index_definition(struct arena *a, const struct kv_table_def *t, bool with_schema);

@@ -293,11 +293,20 @@ const struct rel *rel_function_relation(const char *name);
 struct rel_database {
     const char *name;
     uint32_t oid;
+    const char *acl; /* NULL: nobody has been given anything */
+};
+struct rel_role {
+    uint32_t oid;
+    const char *name;
+    bool superuser, login;
+    int connections; /* -1 = no limit */
 };
 struct catalog_snapshot {
     struct arena arena;
     struct rel_database *databases;
     unsigned database_count;
+    struct rel_role *roles;
+    unsigned role_count;
     const struct config *config; /* of the server; NULL in tests */
     struct rel_table_copy {
         const struct rel *rel;
