@@ -1,5 +1,6 @@
 /*
- * base/env.h — clock, randomness and files behind a table, so that a simulator can stand in.
+ * base/env.h — clock, randomness, files and (env_net.h) networks behind tables, so that a simulator
+ * can stand in.
  *
  * The server uses env_os; tests use env_sim with virtual time, seeded randomness and an in-memory
  * disk that can drop, tear and reorder what was not synced. Nothing below frontend calls the
@@ -55,8 +56,11 @@ struct env_ops {
     status (*lock)(struct env *, const char *path);
 };
 
+struct env_net_ops; /* env_net.h */
+
 struct env {
     const struct env_ops *ops;
+    const struct env_net_ops *net; /* NULL: a simulated machine that is in no network */
 };
 
 /* The real one. Never fails; the same object each time. */

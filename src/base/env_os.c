@@ -9,7 +9,7 @@
  * one descriptor.
  */
 #include "base/assert.h"
-#include "base/env.h"
+#include "base/env_net.h"
 #include "base/log.h"
 #include <dirent.h>
 #include <errno.h>
@@ -338,7 +338,7 @@ struct env *env_os(void)
         .list = os_list,
         .lock = os_lock,
     };
-    static struct env env = {.ops = &ops};
+    static struct env env = {.ops = &ops, .net = &env_os_net};
     return &env;
 }
 

@@ -18,6 +18,8 @@
  *       removed inside hooks (the cursor `walk` moves on when its node goes away).
  *   L3  The thread is online for RCU exactly while callbacks run.
  *
+ * In a simulation a driver (sim_loop.c) stands in for libev: it fires timers and ends turns.
+ *
  * Threads: loop_stop and loop__wake from any thread, the rest from the loop's thread.
  */
 #include "base/loop.h"
@@ -39,6 +41,7 @@ struct loop {
     struct list *walk; /* the node after the hook or inbox that runs now */
     uint64_t now_us;
     _Atomic bool stop;
+    struct loop_driver *driver; /* in a simulation; then `ev` is NULL and no watcher is used */
 };
 
 struct loop_io {
@@ -53,6 +56,7 @@ struct loop_timer {
     void (*fn)(void *arg);
     void *arg;
     ev_timer watcher;
+    void *driven; /* the driver's timer */
 };
 
 struct loop_turn {
@@ -132,29 +136,58 @@ static void run_hooks(struct loop *l)
     l->walk = NULL;
 }
 
+void loop__turn_end(struct loop *l)
+{
+    drain_inboxes(l);
+    run_hooks(l);
+}
+
 static void on_prepare(struct ev_loop *ev, ev_prepare *w, int events)
 {
     UNUSED(w);
     UNUSED(events);
     struct loop *l = ev_userdata(ev);
-    drain_inboxes(l);
-    run_hooks(l);
+    loop__turn_end(l);
     if (atomic_load_explicit(&l->stop, memory_order_acquire)) /* pairs with loop_stop */
         ev_break(ev, EVBREAK_ALL);
+}
+
+static struct loop *loop_alloc(void)
+{
+    struct loop *l = must_alloc(sizeof *l);
+    list_init(&l->inboxes);
+    list_init(&l->hooks);
+    list_init(&l->signals);
+    return l;
+}
+
+struct loop *loop__driven_new(struct loop_driver *d)
+{
+    struct loop *l = loop_alloc();
+    l->driver = d;
+    return l;
+}
+
+struct loop_driver *loop__driver(struct loop *l)
+{
+    ASSERT(l->driver != NULL);
+    return l->driver;
+}
+
+void loop__set_now(struct loop *l, uint64_t now_us)
+{
+    l->now_us = now_us;
 }
 
 struct loop *loop_new(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    struct loop *l = must_alloc(sizeof *l);
+    struct loop *l = loop_alloc();
     l->ev = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     if (l->ev == NULL) {
         fprintf(stderr, "metadb: the event loop could not be made (file descriptors used up?)\n");
         abort();
     }
-    list_init(&l->inboxes);
-    list_init(&l->hooks);
-    list_init(&l->signals);
     l->now_us = clock_us();
     ev_set_userdata(l->ev, l);
     ev_async_init(&l->async, on_async);
@@ -181,6 +214,11 @@ void loop_free(struct loop *l)
         return;
     ASSERT(list_empty(&l->inboxes));
     ASSERT(list_empty(&l->hooks));
+    if (l->driver != NULL) {
+        l->driver->free(l->driver);
+        free(l);
+        return;
+    }
     free_signals(l);
     ev_idle_stop(l->ev, &l->again);
     ev_prepare_stop(l->ev, &l->prepare);
@@ -191,6 +229,7 @@ void loop_free(struct loop *l)
 
 void loop_run(struct loop *l)
 {
+    ASSERT(l->driver == NULL);
     rcu_thread_register();
     ev_set_loop_release_cb(l->ev, before_poll, after_poll);
     rcu_online();
@@ -229,6 +268,7 @@ static void on_io(struct ev_loop *ev, ev_io *w, int events)
 
 struct loop_io *loop_io_new(struct loop *l, int fd, void (*fn)(void *arg, int events), void *arg)
 {
+    ASSERT(l->driver == NULL);
     struct loop_io *io = must_alloc(sizeof *io);
     io->loop = l;
     io->fn = fn;
@@ -277,13 +317,24 @@ struct loop_timer *loop_timer_new(struct loop *l, void (*fn)(void *arg), void *a
     t->fn = fn;
     t->arg = arg;
     ev_timer_init(&t->watcher, on_timer, 0., 0.);
+    if (l->driver != NULL)
+        t->driven = l->driver->timer_new(l->driver, t);
     return t;
+}
+
+void loop__timer_fire(struct loop_timer *t)
+{
+    t->fn(t->arg);
 }
 
 /* libev counts from its own cached time; what passed of the turn since then is added, so that the
  * timer is never early. */
 void loop_timer_start(struct loop_timer *t, uint64_t after_us)
 {
+    if (t->driven != NULL) {
+        t->loop->driver->timer_start(t->driven, after_us);
+        return;
+    }
     uint64_t stale_us = clock_us() - t->loop->now_us;
     ev_timer_stop(t->loop->ev, &t->watcher);
     ev_timer_set(&t->watcher, (double)(after_us + stale_us) / 1e6, 0.);
@@ -292,6 +343,10 @@ void loop_timer_start(struct loop_timer *t, uint64_t after_us)
 
 void loop_timer_stop(struct loop_timer *t)
 {
+    if (t->driven != NULL) {
+        t->loop->driver->timer_stop(t->driven);
+        return;
+    }
     ev_timer_stop(t->loop->ev, &t->watcher);
 }
 
@@ -299,7 +354,10 @@ void loop_timer_free(struct loop_timer *t)
 {
     if (t == NULL)
         return;
-    ev_timer_stop(t->loop->ev, &t->watcher);
+    if (t->driven != NULL)
+        t->loop->driver->timer_free(t->driven);
+    else
+        ev_timer_stop(t->loop->ev, &t->watcher);
     free(t);
 }
 
@@ -331,6 +389,10 @@ void loop_turn_free(struct loop_turn *t)
 
 void loop_again(struct loop *l)
 {
+    if (l->driver != NULL) {
+        l->driver->wake(l->driver);
+        return;
+    }
     ev_idle_start(l->ev, &l->again);
 }
 
@@ -344,6 +406,7 @@ static void on_signal(struct ev_loop *ev, ev_signal *w, int events)
 
 void loop_on_signal(struct loop *l, int signo, void (*fn)(void *arg, int signo), void *arg)
 {
+    ASSERT(l->driver == NULL);
     struct loop_signal *s = must_alloc(sizeof *s);
     s->fn = fn;
     s->arg = arg;
@@ -364,5 +427,9 @@ void loop__inbox_remove(struct loop *l, struct loop_inbox *inbox)
 
 void loop__wake(struct loop *l)
 {
+    if (l->driver != NULL) {
+        l->driver->wake(l->driver);
+        return;
+    }
     ev_async_send(l->ev, &l->async);
 }

@@ -49,6 +49,8 @@ enum retry_class {
     X(ST_IO, "58030", RETRY_NO, "I/O error")                                                       \
     X(ST_CORRUPT, "XX001", RETRY_NO, "stored data is corrupt")                                     \
     X(ST_LOCKED, "55P03", RETRY_LATER, "held by another process")                                  \
+    X(ST_UNREACHABLE, "57P03", RETRY_ELSEWHERE, "node cannot be reached; nothing was done there")  \
+    X(ST_BUSY, "53400", RETRY_LATER, "too many requests under way")                                \
     X(ST_INTERNAL, "XX000", RETRY_NO, "internal error")
 
 typedef enum status {
