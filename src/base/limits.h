@@ -29,6 +29,10 @@
 #define LIMIT_SMALL_MESSAGE_BYTES 10000u
 #define LIMIT_MESSAGE_BYTES (64u * 1024u * 1024u)
 
+/* between nodes: a command with what goes around it fits into a frame */
+#define LIMIT_PEER_PAYLOAD_BYTES (12u * 1024u * 1024u)
+#define LIMIT_PEER_FRAME_BYTES (16u * 1024u * 1024u)
+
 /* log and commands */
 #define LIMIT_COMMAND_BYTES (8u * 1024u * 1024u)
 

@@ -431,9 +431,12 @@ static void on_acceptable(void *arg, int events)
         if (fd >= 0) {
             struct os_stream *s = stream_new(l->loop, fd, OPEN);
             print_address(&a, size, s->remote);
+            s->calling = true;
             l->accepted(l->arg, &s->base);
-            ASSERT(s->handler != NULL);
-            watch(s);
+            if (callback_over(s)) {
+                ASSERT(s->handler != NULL);
+                watch(s);
+            }
         } else if (errno == EMFILE || errno == ENFILE) {
             if (!drop_one(l))
                 return;

@@ -176,6 +176,15 @@ static struct packet *packet_to(struct end *e, enum packet_kind kind, const void
     return p;
 }
 
+static void hurry(struct end *e)
+{
+    uint64_t due_us = now(e->net) + latency(e->net, e->other, e->host);
+    LIST_FOR_EACH(it, &e->in) {
+        struct packet *p = CONTAINER_OF(it, struct packet, node);
+        p->due_us = p->due_us < due_us ? p->due_us : due_us;
+    }
+}
+
 static void drop_packets(struct end *e)
 {
     struct list *it;
@@ -476,8 +485,9 @@ static void accept_end(struct env_listener *l, struct end *from)
     snprintf(e->remote, sizeof e->remote, "%s:%u", n->hosts[from->host].name,
              40000u + n->hosts[from->host].next_port++ % 20000u);
     packet_to(from, PACKET_OPENED, NULL, 0);
-    sim_loop_enter(l->loop);
+    call_begin(e);
     l->accepted(l->arg, &e->base);
+    (void)call_end(e);
 }
 
 /* The request of E to connect arrives, or is sent again. */
@@ -692,6 +702,16 @@ void sim_net_slow(struct sim_net *n, unsigned from, unsigned to, uint64_t bytes_
 {
     n->links[from][to].bytes_per_s = bytes_per_s;
     n->links[from][to].free_us = 0;
+    if (bytes_per_s > 0)
+        return;
+    /* What was on its way at the old pace need not keep it. */
+    LIST_FOR_EACH(it, &n->ends) {
+        struct end *e = CONTAINER_OF(it, struct end, node);
+        if (e->other == from && e->host == to) {
+            hurry(e);
+            arm(e);
+        }
+    }
 }
 
 void sim_net_damage(struct sim_net *n, unsigned from, unsigned to, unsigned packets_per_million)
