@@ -10,7 +10,8 @@
  *   F2  A refused value leaves the one before in place.
  *
  * The order of precedence is the order of the calls: file, environment, flags. A setting's name in
- * the file is either dotted ("log.batch_bytes = 1MB") or split into section and key.
+ * the file is either dotted ("log.batch_bytes = 1MB") or split into section and key. A line that
+ * begins with a blank goes on with the value of the line before.
  */
 #include "base/config.h"
 #include "base/assert.h"
@@ -257,7 +258,24 @@ struct file_load {
     FILE *file;
     status st;      /* of the first error */
     bool long_line; /* inih would cut it silently */
+    bool continued; /* the line begins with a blank: it goes on with the value before */
+    char last[NAME_BYTES * 2];
 };
+
+/* VALUE goes on with what the line before gave NAME. */
+static status append_value(struct file_load *load, const char *name, const char *value)
+{
+    const struct config_setting *s = NULL;
+    const struct value *v = find(load->config, name, &s);
+    if (v == NULL)
+        return err_set(load->err, ST_INVALID, "unknown setting \"%s\"", name);
+    size_t size = strlen(v->text) + strlen(value) + 2;
+    char *joined = must(malloc(size));
+    snprintf(joined, size, "%s %s", v->text, value);
+    status st = set_value(load->config, name, joined, load->config->file, load->err);
+    free(joined);
+    return st;
+}
 
 static int on_file_line(void *user, const char *section, const char *key, const char *value)
 {
@@ -268,8 +286,11 @@ static int on_file_line(void *user, const char *section, const char *key, const 
     int n = snprintf(name, sizeof name, "%s%s%s", section, section[0] != '\0' ? "." : "", key);
     if (n < 0 || (size_t)n >= sizeof name)
         load->st = err_set(load->err, ST_INVALID, "unknown setting \"%s\"", name);
+    else if (load->continued && strcmp(name, load->last) == 0)
+        load->st = append_value(load, name, value);
     else
         load->st = set_value(load->config, name, value, load->config->file, load->err);
+    snprintf(load->last, sizeof load->last, "%s", name);
     return load->st == ST_OK;
 }
 
@@ -280,6 +301,7 @@ static char *read_line(char *line, int size, void *stream)
     char *r = fgets(line, size, load->file);
     if (r != NULL && strlen(line) == (size_t)size - 1 && line[size - 2] != '\n')
         load->long_line = true;
+    load->continued = r != NULL && (line[0] == ' ' || line[0] == '\t');
     return r;
 }
 

@@ -12,6 +12,7 @@
 #include "cluster/client.h"
 #include "cluster/identity.h"
 #include "cluster/node.h"
+#include "cluster/topology.h"
 #include "kv/command.h"
 #include "raft/log.h"
 #include <pthread.h>
@@ -44,6 +45,7 @@ struct cl_options {
     unsigned long_read_threads; /* pool threads that long reads may use */
     uint64_t retain_bytes, retention_us;
     bool empty_store, flush_at_stop;
+    uint64_t net_queue_bytes, net_delay_us;
     uint64_t sink_linger_us, sink_bytes;
     unsigned sink_records;
     uint64_t txn_bytes, txn_bytes_total;
@@ -124,6 +126,8 @@ struct cl_node {
     const struct config *config;
     char *dir;
     struct cl_identity identity;
+    struct cl_topology topology;
+    struct cl_transport *transport; /* NULL: the only node */
     struct cl_options options;
     uint64_t incarnation; /* of this process, in every command's origin */
     uint64_t started_us;

@@ -140,14 +140,16 @@ static uint64_t random_id(struct env *env)
 }
 
 static status make_identity(struct env *env, struct arena *a, const char *dir, uint32_t streams,
-                            struct cl_identity *out, struct err *err)
+                            const struct cl_identity *wanted, struct cl_identity *out,
+                            struct err *err)
 {
     ST_TRY(check_empty(env, a, dir, err));
     /* An earlier start may have made the directory and died before its name was durable. One that
      * somebody else made may lie where we cannot look. */
     (void)sync_parent(env, a, dir);
-    *out = (struct cl_identity){.cluster_id = random_id(env),
-                                .node_id = FIRST_NODE_ID,
+    *out = (struct cl_identity){.cluster_id =
+                                    wanted->cluster_id != 0 ? wanted->cluster_id : random_id(env),
+                                .node_id = wanted->node_id != 0 ? wanted->node_id : FIRST_NODE_ID,
                                 .store_id = random_id(env),
                                 .format = CL_FORMAT_VERSION,
                                 .streams = streams};
@@ -201,22 +203,41 @@ static status parse_identity(char *text, const char *dir, struct cl_identity *ou
     return ST_OK;
 }
 
+/* A directory of another node or cluster must not speak for this one. */
+static status check_wanted(const char *dir, const struct cl_identity *wanted,
+                           const struct cl_identity *id, struct err *err)
+{
+    if (wanted->cluster_id != 0 && wanted->cluster_id != id->cluster_id)
+        return err_set(err, ST_INVALID,
+                       "data directory \"%s\" belongs to cluster %" PRIu64
+                       ", not to cluster %" PRIu64 " (cluster.id)",
+                       dir, id->cluster_id, wanted->cluster_id);
+    if (wanted->node_id != 0 && wanted->node_id != id->node_id)
+        return err_set(err, ST_INVALID,
+                       "data directory \"%s\" belongs to node %" PRIu64 ", not to node %" PRIu64
+                       " (cluster.node)",
+                       dir, id->node_id, wanted->node_id);
+    return ST_OK;
+}
+
 static status load_identity(struct env *env, struct arena *a, const char *dir, uint32_t streams,
-                            struct cl_identity *out, struct err *err)
+                            const struct cl_identity *wanted, struct cl_identity *out,
+                            struct err *err)
 {
     bytes content;
     status st = env_read_file(env, a, cl_identity_path(a, dir, IDENTITY_NAME), &content);
     if (st == ST_NOT_FOUND)
-        return make_identity(env, a, dir, streams, out, err);
+        return make_identity(env, a, dir, streams, wanted, out, err);
     if (st != ST_OK)
         return err_set(err, st, "could not read \"%s/" IDENTITY_NAME "\"", dir);
     if (content.size > IDENTITY_BYTES_MAX)
         return err_set(err, ST_CORRUPT, "\"%s/" IDENTITY_NAME "\" is damaged", dir);
-    return parse_identity(arena_strdup(a, content), dir, out, err);
+    ST_TRY(parse_identity(arena_strdup(a, content), dir, out, err));
+    return check_wanted(dir, wanted, out, err);
 }
 
-status cl_identity_open(struct env *env, const char *dir, uint32_t streams, struct cl_identity *out,
-                        struct err *err)
+status cl_identity_open(struct env *env, const char *dir, uint32_t streams,
+                        const struct cl_identity *wanted, struct cl_identity *out, struct err *err)
 {
     struct arena a;
     arena_init(&a, 4096);
@@ -235,7 +256,7 @@ status cl_identity_open(struct env *env, const char *dir, uint32_t streams, stru
         err_set(err, st, "could not lock data directory \"%s\"", dir);
         goto out;
     }
-    ST_GOTO(out, load_identity(env, &a, dir, streams, out, err));
+    ST_GOTO(out, load_identity(env, &a, dir, streams, wanted, out, err));
 out:
     arena_fini(&a);
     return st;

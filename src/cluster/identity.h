@@ -30,11 +30,13 @@ struct cl_identity {
 };
 
 /* Makes DIR when missing, takes its lock, reads its identity or, in an empty directory, writes a
- * new one with STREAMS log streams. Blocking; once per process and directory. ST_LOCKED, ST_INVALID
+ * new one with STREAMS log streams, and with WANTED's cluster and node where they are not 0; one
+ * that is there must have them. Blocking; once per process and directory. ST_LOCKED, ST_INVALID
  * (foreign: log or store without an identity; a newer format), ST_CORRUPT (damaged identity),
  * ST_DISK_FULL, ST_IO. ERR says what to do. */
 NODISCARD status cl_identity_open(struct env *env, const char *dir, uint32_t streams,
-                                  struct cl_identity *out, struct err *err);
+                                  const struct cl_identity *wanted, struct cl_identity *out,
+                                  struct err *err);
 
 /* DIR/NAME in A. */
 char *cl_identity_path(struct arena *a, const char *dir, const char *name);

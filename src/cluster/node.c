@@ -24,6 +24,7 @@
 #include "cluster/long_reads.h"
 #include "cluster/reclaim.h"
 #include "cluster/sink.h"
+#include "cluster/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -169,10 +170,44 @@ static status check_options(const struct cl_options *o, struct err *err)
     return ST_INVALID;
 }
 
+static status read_topology(struct cl_node *n, struct cl_identity *wanted, struct err *err)
+{
+    wanted->cluster_id = (uint64_t)config_int(n->config, "cluster.id");
+    wanted->node_id = (uint64_t)config_int(n->config, "cluster.node");
+    ST_TRY(cl_topology_parse(config_string(n->config, "cluster.nodes"), wanted->node_id,
+                             &n->topology, err));
+    if (n->topology.count == 0 || wanted->cluster_id != 0)
+        return ST_OK;
+    err_set(err, ST_INVALID, "setting \"cluster.nodes\" lists nodes, but \"cluster.id\" is 0");
+    err_hint(err, "Choose a number and give it to every node of the cluster.");
+    return ST_INVALID;
+}
+
+/* No group has voters on several nodes yet: nobody takes messages or requests. */
+static status open_transport(struct cl_node *n, struct err *err)
+{
+    static const struct cl_transport_events events;
+    struct cl_transport_options o = {.env = n->env,
+                                     .loop = n->reactors[0].loop,
+                                     .topology = &n->topology,
+                                     .cluster_id = n->identity.cluster_id,
+                                     .store_id = n->identity.store_id,
+                                     .events = &events,
+                                     .arg = n};
+    if (n->topology.count < 2)
+        return ST_OK;
+    cl_transport_defaults(&o);
+    o.queue_bytes = n->options.net_queue_bytes;
+    o.delay_us = n->options.net_delay_us;
+    return cl_transport_new(&o, &n->transport, err);
+}
+
 static status build(struct cl_node *n, struct err *err)
 {
+    struct cl_identity wanted = {0};
     ST_TRY(check_options(&n->options, err));
-    ST_TRY(cl_identity_open(n->env, n->dir, 1, &n->identity, err));
+    ST_TRY(read_topology(n, &wanted, err));
+    ST_TRY(cl_identity_open(n->env, n->dir, 1, &wanted, &n->identity, err));
     ST_TRY(open_store(n, err));
     for (unsigned i = 0; i < CL_SHARDS; i++)
         ST_TRY(cl_shard_open(n, i, &n->shards[i], err));
@@ -192,7 +227,7 @@ static status build(struct cl_node *n, struct err *err)
     cl__reserve_find(n);
     n->turn = loop_turn_new(n->reactors[0].loop, on_turn, n);
     n->timer = loop_timer_new(n->reactors[0].loop, on_timer, n);
-    return ST_OK;
+    return open_transport(n, err);
 }
 
 status cl_node_open(struct env *env, const struct config *config, const char *dir,
@@ -420,6 +455,7 @@ void cl_node_close(struct cl_node *n)
     n->stream.log = NULL;
     for (unsigned i = 0; i < n->options.reactors; i++)
         mailbox_free(n->reactors[i].mailbox);
+    cl_transport_free(n->transport);
     cl_reclaim_free(n->reclaim);
     cl_sink_free(n->sink);
     cl_long_reads_free(n->long_reads);

@@ -12,7 +12,8 @@
  *
  * Invariants
  *   P1  queued_bytes is the sum of the outframes' items and stays below queue_bytes plus what may
- *       always be sent: one beacon, and answers without payload to requests under way.
+ *       always be sent: one beacon, answers without payload to requests under way, and one item
+ *       of any size in an empty queue.
  *   P2  Without a connection nothing is queued.
  *   P3  A frame's number is below frame_sent if and only if the socket has seen it.
  */
@@ -33,10 +34,13 @@
 
 static void peer_move(struct cl_peer *p, enum cl_peer_state next)
 {
+    bool still_away = (p->state == CL_PEER_DOWN || p->state == CL_PEER_CONNECTING) &&
+                      (next == CL_PEER_DOWN || next == CL_PEER_CONNECTING);
     if (p->state == next)
         return;
     p->state = next;
-    p->since_us = env_mono_us(p->transport->o.env);
+    if (!still_away)
+        p->since_us = env_mono_us(p->transport->o.env);
 }
 
 static uint64_t jittered(struct cl_peer *p, uint64_t us)
@@ -107,7 +111,9 @@ static void frame_done(struct cl_peer *p, struct cl_outframe *f)
 bool cl__peer_put(struct cl_peer *p, const struct cl_item *item, bool force)
 {
     size_t size = item->payload.size + CL_ITEM_BYTES_MAX;
-    if (p->link == NULL || (!force && p->queued_bytes + size > p->transport->o.queue_bytes))
+    /* One item fits into an empty queue whatever its size, or it would never be sent. */
+    bool full = p->queued_bytes > 0 && p->queued_bytes + size > p->transport->o.queue_bytes;
+    if (p->link == NULL || (full && !force))
         return false;
     struct cl_outframe *f = open_frame(p, size);
     size_t before = f->items.size;
@@ -328,8 +334,9 @@ status cl__peer_receive(struct cl_peer *p, bytes items)
     while ((st = cl_item_next(&r, &item)) == ST_OK) {
         switch (item.kind) {
         case CL_ITEM_MESSAGE:
-            t->o.events->message(t->o.arg, p->address->id, item.message.group, item.message.from,
-                                 item.message.to, item.payload);
+            if (t->o.events->message != NULL)
+                t->o.events->message(t->o.arg, p->address->id, item.message.group,
+                                     item.message.from, item.message.to, item.payload);
             break;
         case CL_ITEM_REQUEST: cl__rpc_request(p, &item); break;
         case CL_ITEM_ANSWER: cl__rpc_answer(p, &item); break;

@@ -75,6 +75,16 @@ static const struct config_setting settings[] = {
      "a shard that pins more log than this is flushed; bounds what a start reads and replays"},
     {"log.keep_all", CONFIG_BOOL, "off", 0, 0, NULL, "for tests: never cut the log"},
 
+    {"cluster.id", CONFIG_INT, "0", 0, INT64_MAX, NULL,
+     "id that all nodes of a cluster share; 0 only without cluster.nodes"},
+    {"cluster.node", CONFIG_INT, "0", 0, INT64_MAX, NULL, "which of cluster.nodes this one is"},
+    {"cluster.nodes", CONFIG_STRING, "", 0, 0, NULL,
+     "all nodes, each ID=ADDRESS/ADDRESS (for nodes, for clients); empty: this node alone"},
+    {"net.queue_bytes", CONFIG_SIZE, "32MB", MB, GB, NULL,
+     "what may wait for one other node; messages above it are dropped and sent again later"},
+    {"net.delay", CONFIG_TIME_US, "0", 0, SECOND, NULL,
+     "for measurements: added to every frame to another node"},
+
     {"sink.linger", CONFIG_TIME_US, "2ms", 0, SECOND, NULL,
      "quota and index updates go with clients' commands, dozens together or after ten times this; "
      "alone when no command came for this long"},
@@ -155,6 +165,8 @@ void cl__options_read(const struct config *c, struct cl_options *o)
         .sink_bytes = number(c, "sink.batch_bytes"),
         .retention_us = number(c, "mvcc.retention"),
         .flush_at_stop = config_bool(c, "recovery.flush_at_stop"),
+        .net_queue_bytes = number(c, "net.queue_bytes"),
+        .net_delay_us = number(c, "net.delay"),
         .empty_store = config_bool(c, "recovery.empty_store"),
         .txn_bytes = number(c, "transaction.memory"),
         .txn_bytes_total = number(c, "transaction.memory_total"),

@@ -2,7 +2,8 @@
  * cluster/views.c — the list of relations, and those about the node as a whole.
  *
  * A generator runs on reactor 0, reads counters and emits rows; values live until emit returns. The
- * generators of shards and of the log are in views_shards.c and views_log.c.
+ * generators of shards, of the log and of the other nodes are in views_shards.c, views_log.c and
+ * views_peers.c.
  */
 #include "base/assert.h"
 #include "base/log.h"
@@ -256,6 +257,7 @@ static const struct cl_view views[] = {
     VIEW(nodes, "nodes of the cluster"),
     VIEW_ELSEWHERE(shards, "shards: leader, log positions, memory, state"),
     VIEW_ELSEWHERE(replicas, "which node holds a replica of which shard, in which log stream"),
+    VIEW_ELSEWHERE(peers, "connections to the other nodes"),
     VIEW_ELSEWHERE(memtables, "generations in memory, and what flushes did"),
     VIEW_ELSEWHERE(log, "the shared log: counts and distributions"),
     VIEW_ELSEWHERE(stages, "how long commands spend between two stages, in microseconds"),

@@ -13,16 +13,19 @@ struct kv_datum cl__count(uint64_t v);
 #define CL__shards_COUNT 18
 #define CL__replicas_COUNT 6
 #define CL__memtables_COUNT 16
+#define CL__peers_COUNT 17
 #define CL__log_COUNT 8
 #define CL__stages_COUNT 7
 extern const struct cl_view_column cl__shards_columns[CL__shards_COUNT];
 extern const struct cl_view_column cl__replicas_columns[CL__replicas_COUNT];
 extern const struct cl_view_column cl__memtables_columns[CL__memtables_COUNT];
+extern const struct cl_view_column cl__peers_columns[CL__peers_COUNT];
 extern const struct cl_view_column cl__log_columns[CL__log_COUNT];
 extern const struct cl_view_column cl__stages_columns[CL__stages_COUNT];
 void cl__shards_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__replicas_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__memtables_rows(struct cl_node *n, cl_emit *emit, void *arg);
+void cl__peers_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__log_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__stages_rows(struct cl_node *n, cl_emit *emit, void *arg);
 

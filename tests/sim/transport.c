@@ -481,6 +481,7 @@ static void check_calm(struct sim *s)
         for (unsigned b = 0; b < s->world.count; b++) {
             if (a == b)
                 continue;
+            sim_loop_enter(n->machine->loop);
             send_message(n, b);
             send_request(n, b);
         }

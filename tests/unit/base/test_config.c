@@ -151,6 +151,14 @@ static void an_overlong_line_is_refused(void **state)
     assert_non_null(strstr(f->err.message, "line over"));
 }
 
+static void a_value_goes_on_in_the_next_line(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(load(f, "listen = a\n   b\n\tc\n[log]\n  batch_bytes = 2MB\n"), ST_OK);
+    assert_string_equal(config_string(f->c, "listen"), "a b c");
+    assert_int_equal(config_int(f->c, "log.batch_bytes"), 2 << 20);
+}
+
 static void a_missing_file_is_not_found(void **state)
 {
     struct fixture *f = *state;
@@ -196,6 +204,7 @@ int main(void)
         T(a_list_keeps_its_lines_and_their_places),
         T(a_line_that_is_nothing_is_refused),
         T(an_overlong_line_is_refused),
+        T(a_value_goes_on_in_the_next_line),
         T(a_missing_file_is_not_found),
         T(unknown_environment_is_refused_except_for_tests),
         T(each_tells_value_and_source),
