@@ -61,8 +61,9 @@ struct env_net_ops {
 NODISCARD status env_address_check(const char *address, struct err *err);
 
 /* Port 0 takes a free one; env_listener_address tells which. ACCEPTED attaches a handler to the
- * stream, or closes it, before it returns. ST_INVALID (address), ST_IO (in use, not ours; ERR says which). When
- * the process has no descriptors left, waiting connections are dropped, not left to spin. */
+ * stream, or closes it, before it returns. ST_INVALID (address), ST_IO (in use, not ours; ERR says
+ * which). When the process has no descriptors left, waiting connections are dropped, not left to
+ * spin. */
 NODISCARD static inline status env_listen(struct env *e, struct loop *l, const char *address,
                                           void (*accepted)(void *arg, struct env_stream *s),
                                           void *arg, struct env_listener **out, struct err *err)

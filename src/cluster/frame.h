@@ -51,8 +51,8 @@ struct cl_frame {
     bytes body; /* borrowed from the input */
 };
 /* The frame at the start of IN, which is followed by whatever. ST_OK: *SIZE bytes were used and the
- * seal moved on. ST_PENDING: *SIZE bytes are needed to go on. ST_CORRUPT: WHY says what is wrong; the
- * connection cannot be used any more. A body above BODY_MAX is wrong. */
+ * seal moved on. ST_PENDING: *SIZE bytes are needed to go on. ST_CORRUPT: WHY says what is wrong;
+ * the connection cannot be used any more. A body above BODY_MAX is wrong. */
 NODISCARD status cl_frame_read(bytes in, size_t body_max, struct cl_frame_seal *seal,
                                struct cl_frame *out, size_t *size, const char **why);
 

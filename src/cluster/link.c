@@ -16,8 +16,8 @@
  * happens at READY, not at HELLO, so that only a living connection replaces another.
  *
  * Invariants
- *   T1  A link is in exactly one of its peer's fields link, dial, welcomed, or it has no peer, or it
- *       is closed.
+ *   T1  A link is in exactly one of its peer's fields link, dial, welcomed, or it has no peer, or
+ *       it is closed.
  *   T2  Items are taken from a link only in state UP.
  *   T3  The input of a link holds less than one frame, whose size was checked.
  */

@@ -2,13 +2,13 @@
  * cluster/peer.c — another node: when to connect to it, what to send it, what came from it.
  *
  * Vocabulary: an *outframe* collects items until it is sent. The last one in the list may grow; it
- * is closed when the socket takes it, at the end of a turn, so that a turn's items share a frame and
- * a slow socket makes fewer and larger frames, not more. With net.delay each is closed at the end of
- * its turn and waits for its time.
+ * is closed when the socket takes it, at the end of a turn, so that a turn's items share a frame
+ * and a slow socket makes fewer and larger frames, not more. With net.delay each is closed at the
+ * end of its turn and waits for its time.
  *
  * Attempts to connect are spaced by an exponential back-off with jitter, which begins anew when a
- * connection has lasted; a refusal, which only an operator mends, has a longer one. One log line per
- * change, not per attempt.
+ * connection has lasted; a refusal, which only an operator mends, has a longer one. One log line
+ * per change, not per attempt.
  *
  * Invariants
  *   P1  queued_bytes is the sum of the outframes' items and stays below queue_bytes plus what may

@@ -4,8 +4,8 @@
  * The id of a request is (serial, slot): the slot finds it, the serial tells it from those that had
  * the slot before. So an answer that comes late, twice or for nothing finds nobody and is counted.
  *
- * When a connection breaks, the frame of a request decides whether it may have taken effect: one that
- * the socket has seen may have arrived, one that it has not was dropped with the queue.
+ * When a connection breaks, the frame of a request decides whether it may have taken effect: one
+ * that the socket has seen may have arrived, one that it has not was dropped with the queue.
  *
  * Invariants
  *   R1  A request is in its slot from cl_transport_request until its one `done`, or the cancel.
@@ -13,6 +13,7 @@
  *   R3  request_due_us is not after the deadline of any request in a slot.
  */
 #include "base/assert.h"
+#include "base/fault.h"
 #include "base/limits.h"
 #include "cluster/transport_internal.h"
 
@@ -87,8 +88,10 @@ void cl__rpc_fail(struct cl_peer *p)
     ASSERT(p->link == NULL);
     for (unsigned i = 0; i < CL_REQUESTS_MAX && p->request_count > 0; i++) {
         struct cl_request *r = p->requests[i];
-        if (r != NULL)
-            give_up(p, r, r->frame < p->frame_sent ? ST_OUTCOME_UNKNOWN : ST_UNREACHABLE);
+        if (r == NULL)
+            continue;
+        bool sent = r->frame < p->frame_sent && !fault_point("net.broken_unsent");
+        give_up(p, r, sent ? ST_OUTCOME_UNKNOWN : ST_UNREACHABLE);
     }
     ASSERT(p->request_count == 0);
     p->request_due_us = UINT64_MAX;

@@ -7,7 +7,7 @@
  *
  * Invariants
  *   Y1  While something waits for a time, the timer is armed for it or for an earlier one.
- *   Y2  After the end of a turn no item waits that the socket would take, and no link is in a grave.
+ *   Y2  After the end of a turn no item waits that the socket would take, no link is in a grave.
  */
 #include "cluster/transport.h"
 #include "base/assert.h"

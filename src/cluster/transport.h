@@ -4,14 +4,14 @@
  * One connection per pair of nodes, whoever opened it. Everything that one turn of the loop sends
  * to a node goes out in one frame and one write. What is promised:
  *
- * - A message arrives whole, at most once, and after those sent before it on the same connection; or
- *   it does not arrive. Raft sends again.
+ * - A message arrives whole, at most once, and after those sent before it; or it does not arrive.
+ *   Raft sends again.
  * - A request is answered once: by the other side's answer; when the connection breaks, by
  *   ST_UNREACHABLE if it was never handed to the network, else by ST_OUTCOME_UNKNOWN; by the latter
  *   too when its deadline passes.
  * - Memory is bounded: per node a send queue, a receive budget and a number of requests.
  *
- * Belongs to the thread of its loop. docs/wire.md has the protocol.
+ * Belongs to the thread of its loop. docs/peer-protocol.md has the bytes.
  */
 #ifndef CLUSTER_TRANSPORT_H
 #define CLUSTER_TRANSPORT_H

@@ -2,8 +2,8 @@
  * Any bytes from another node: frames, the items in them, the messages of the handshake.
  *
  * The first byte says what the rest is. 0: raw bytes as a stream of frames. 1: the body of a batch,
- * in a frame with correct sums, so that the items behind them are reached. 2: HELLO, REFUSAL.
- * 3: raw bytes to a transport that listens on a simulated network, cut in pieces. What must hold: no
+ * in a frame with correct sums, so that the items behind them are reached. 2: HELLO, REFUSAL. 3:
+ * raw bytes to a transport that listens on a simulated network, cut in pieces. What must hold: no
  * crash; what was accepted comes out the same when it is written again.
  */
 #include "base/assert.h"

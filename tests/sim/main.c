@@ -1,11 +1,13 @@
 /*
  * sim/main.c — runs seeds of the simulation.
  *
- *   sim [--seed N] [--count M] [--twice] [--verbose] [--log]
+ *   sim [--seed N] [--count M] [--twice] [--broken FAULT] [--verbose] [--log]
  *
  * Prints what happened by kind, and for a failure the seed that repeats it. --twice runs each seed
- * again and compares the histories.
+ * again and compares the histories. --broken makes a mistake on purpose (net.broken_sum,
+ * net.broken_unsent): then it is a failure if no seed fails.
  */
+#include "base/fault.h"
 #include "base/log.h"
 #include "sim/transport.h"
 #include <inttypes.h>
@@ -32,7 +34,8 @@ static void print_report(uint64_t seeds, const struct transport_report *r)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim [--seed N] [--count M] [--twice] [--verbose] [--log]\n");
+    fprintf(stderr, "usage: sim [--seed N] [--count M] [--twice] [--broken FAULT] [--verbose] "
+                    "[--log]\n");
     return 2;
 }
 
@@ -49,6 +52,7 @@ int main(int argc, char **argv)
 {
     uint64_t first = 1, count = 1, failed = 0;
     bool twice = false, verbose = false;
+    const char *broken = NULL;
     log_set_level(LOG_LEVEL_ERROR);
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -64,12 +68,16 @@ int main(int argc, char **argv)
             first = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--count") == 0)
             count = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--broken") == 0)
+            broken = argv[++i];
         else
             return usage();
     }
     struct transport_report all = {0};
     for (uint64_t seed = first; seed - first < count; seed++) {
         all.digest = 0;
+        if (broken != NULL)
+            fault_arm(broken, "error", 1);
         bool good = transport_run(seed, &all) && (!twice || run_twice(seed, all.digest));
         failed += !good;
         if (verbose)
@@ -79,5 +87,5 @@ int main(int argc, char **argv)
     print_report(count, &all);
     if (failed > 0)
         printf("FAILED: %" PRIu64 " of %" PRIu64 " seeds\n", failed, count);
-    return failed > 0 ? 1 : 0;
+    return (failed > 0) == (broken != NULL) ? 0 : 1;
 }
