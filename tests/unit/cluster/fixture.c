@@ -59,6 +59,7 @@ struct env *fx_env(void)
         test_ops.lock = test_lock;
         test_ops.zero_fill = test_zero_fill;
         test_env.ops = &test_ops;
+        test_env.net = env_os()->net;
     }
     return &test_env;
 }
