@@ -63,11 +63,23 @@ void cl__transport_kick(struct cl_transport *t)
         loop_again(t->o.loop);
 }
 
+/* This process itself stood still (stopped, swapped out, a long turn): what the others sent in the
+ * meantime waits in the sockets, so nobody has been silent yet. */
+static void forgive_silence(struct cl_transport *t, uint64_t now_us)
+{
+    if (now_us - t->checked_us > t->o.silence_us / 2) {
+        for (unsigned i = 0; i < t->peer_count; i++)
+            t->peers[i].received_us = now_us;
+    }
+    t->checked_us = now_us;
+}
+
 static void on_timer(void *arg)
 {
     struct cl_transport *t = arg;
     uint64_t now_us = cl__transport_now(t), next_us;
     t->timer_us = UINT64_MAX;
+    forgive_silence(t, now_us);
     next_us = cl__links_check(t, now_us);
     for (unsigned i = 0; i < t->peer_count; i++) {
         struct cl_peer *p = &t->peers[i];

@@ -110,8 +110,9 @@ struct cl_transport {
     unsigned strangers;
     struct loop_turn *turn;
     struct loop_timer *timer;
-    uint64_t timer_us; /* when it fires; UINT64_MAX = not armed */
-    uint64_t turn_us;  /* of the last end of a turn */
+    uint64_t timer_us;   /* when it fires; UINT64_MAX = not armed */
+    uint64_t turn_us;    /* of the last end of a turn */
+    uint64_t checked_us; /* when the timer ran last */
     uint64_t refusal_logged_us[CL_REFUSED_REASONS];
     struct obuf scratch;
     unsigned peer_count;

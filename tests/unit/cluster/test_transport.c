@@ -283,6 +283,18 @@ static void a_silent_node_is_noticed(void **state)
     assert_string_equal(stats(&f->sides[1], 1).last_error, "nothing was heard of it");
 }
 
+/* What the others sent meanwhile has not been looked at. */
+static void a_node_that_stood_still_does_not_blame_the_others(void **state)
+{
+    struct fixture *f = *state;
+    start(&f->sides[0]);
+    start(&f->sides[1]);
+    run_for(f, SECOND);
+    env_sim_advance(f->sides[0].env, 5 * SECOND);
+    run_for(f, 5 * SECOND);
+    assert_int_equal(f->sides[0].downs + f->sides[1].downs, 0);
+}
+
 /* -- refusals ---------------------------------------------------------------------------------- */
 
 /* Node 1 and node 2 cannot be friends: both say why, and neither tries more often than it may. */
@@ -577,6 +589,7 @@ int main(void)
         T(a_crossing_leaves_one_connection),
         T(a_restarted_node_replaces_its_connection),
         T(a_silent_node_is_noticed),
+        T(a_node_that_stood_still_does_not_blame_the_others),
         T(another_cluster_is_refused),
         T(another_store_is_refused),
         T(another_node_at_that_address_is_refused),
