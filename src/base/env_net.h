@@ -105,7 +105,8 @@ static inline size_t env_stream_queued(const struct env_stream *s)
 {
     return s->ops->queued(s);
 }
-/* Paused: nothing is received, and in the end the other side cannot send. */
+/* Paused: nothing is received, and in the end the other side cannot send. TCP ends the connection
+ * of a sender that cannot for ENV_NET_UNACKNOWLEDGED_US; the simulated network lets it wait. */
 static inline void env_stream_pause(struct env_stream *s, bool paused)
 {
     s->ops->pause(s, paused);
