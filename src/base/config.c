@@ -262,13 +262,15 @@ struct file_load {
     char last[NAME_BYTES * 2];
 };
 
-/* VALUE goes on with what the line before gave NAME. */
+/* VALUE goes on with what the line before gave NAME; of a list it is the next item. */
 static status append_value(struct file_load *load, const char *name, const char *value)
 {
     const struct config_setting *s = NULL;
     const struct value *v = find(load->config, name, &s);
     if (v == NULL)
         return err_set(load->err, ST_INVALID, "unknown setting \"%s\"", name);
+    if (s->type == CONFIG_LIST)
+        return set_value(load->config, name, value, load->config->file, load->err);
     size_t size = strlen(v->text) + strlen(value) + 2;
     char *joined = must(malloc(size));
     snprintf(joined, size, "%s %s", v->text, value);

@@ -457,6 +457,13 @@ def roles_may_what_they_were_given(p):
                 "grant all on database metadb to ro"):
         refused("42501", ro.query, sql)
         assert ro.query("select 1")
+    # Writes of a pipeline with a Sync each take another way.
+    ro.send(b"".join(
+        msg("P", b"\0insert into kv (key, value) values ('p%d', 'x')\0\0\0" % i) + msg("B", b"\0\0\0\0\0\0\0\0") +
+        msg("E", b"\0\0\0\0\0") + msg("S") for i in range(3)))
+    for i in range(3):
+        refused("42501", ro.ready)
+    assert ro.query("select * from kv where key >= 'p' and key < 'q'") == []
     other = Conn(p.port).login("ro", "ro-pass", "postgres")
     refused("42501", other.query, "select * from kv where key = 'a'")
     refused("42501", other.query, "copy (select * from kv where key = 'a') to stdout")

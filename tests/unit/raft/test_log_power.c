@@ -391,7 +391,7 @@ static void power_cut_in_next_life(struct history *h)
 static bool crash_at(uint64_t stop_at, uint64_t seed, bool power)
 {
     struct history h = {.random = seed, .seed = seed};
-    struct stop_env front = {.env = {&stop_ops}, .stop_at = stop_at};
+    struct stop_env front = {.env = {.ops = &stop_ops}, .stop_at = stop_at};
 
     history_init(&h, seed);
     front.inner = h.f.env;
