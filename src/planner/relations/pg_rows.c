@@ -581,6 +581,7 @@ static void server_setting(void *arg, const struct config_setting *s, const char
     static const char *const types[] = {
         [CONFIG_BOOL] = "bool",    [CONFIG_INT] = "integer",   [CONFIG_SIZE] = "integer",
         [CONFIG_TIME_US] = "real", [CONFIG_STRING] = "string", [CONFIG_ENUM] = "enum",
+        [CONFIG_LIST] = "string",
     };
     EMIT(b, T(s->name), T(value), N, T("metadb server"), T(s->help), N, T("postmaster"),
          T(types[s->type]), T(source), N, N, N, T(s->def), T(value), N, N, FALSE);
