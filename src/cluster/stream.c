@@ -168,12 +168,12 @@ static status on_entry(void *arg, uint64_t group, const struct raft_entry *entry
 static void prepare_group(struct cl_shard *s)
 {
     const struct kv_shard_record *record = kv_state_record(s->state);
-    struct raft_config config = {.self = s->node->identity.node_id,
-                                 .voters = {s->node->identity.node_id},
-                                 .voter_count = 1,
-                                 .election_ms = 1000,
-                                 .heartbeat_ms = 100,
-                                 .seed = s->node->identity.store_id ^ s->id};
+    struct raft_config config = {
+        .self = s->node->identity.node_id,
+        .members = {.count = 1, .at = {{s->node->identity.node_id, RAFT_VOTER}}},
+        .election_ms = 1000,
+        .heartbeat_ms = 100,
+        .seed = s->node->identity.store_id ^ s->id};
     s->raft =
         raft_new(&config, (struct raft_hard_state){0}, record->applied_index, record->applied_term);
     s->applied = record->applied_index;

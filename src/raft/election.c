@@ -1,16 +1,23 @@
 /*
- * raft/election.c — time, terms and roles (Raft 5.2).
+ * raft/election.c — time, terms and roles (Raft 5.2; thesis 9.6 for the pre-vote).
  *
- * A replica that has heard of no leader for a random time between election_ms and twice that
- * starts an election: it raises its term, votes for itself and becomes candidate. With the votes
- * of a majority it becomes leader; a lone voter is its own majority and leads in the same step.
- * That is safe because of the order of outputs: the new term and vote are durable before or with
- * the entries of that step, and nothing commits before those entries are reported stored.
+ * A replica that has heard of no leader for a random time between election_ms and twice that first
+ * asks who would vote for it (pre-vote), which changes nothing anywhere; so one that was cut off
+ * and comes back disturbs nobody. With the consent of a majority it raises its term, votes for
+ * itself, and when that is durable asks in earnest. With the votes of a majority it leads. A lone
+ * voter is its own majority and leads in the same step. That is safe because of the order of
+ * outputs: the new term and vote are durable before or with the entries of that step, and nothing
+ * commits before those entries are reported stored.
  *
- *   FOLLOWER --timeout, campaign--> CANDIDATE --majority--> LEADER
+ *   FOLLOWER --consent--> CANDIDATE --majority--> LEADER --no majority, hung disk, removed--.
+ *      ^--- a higher term, a leader of this term ---'                                        |
+ *      '-------------------------------------------------------------------------------------'
  *
  * A leader's first act is a no-op of its term: entries of earlier terms commit only below it
  * (Raft 5.4.2), so without it a restarted group would not apply what it has until the next write.
+ *
+ * Who has heard a leader votes for nobody, itself included, for election_ms: a leader's lease
+ * (lease.c) rests on that promise. Only an election that the leader asked for passes it by.
  */
 #include "raft/raft_internal.h"
 
@@ -18,11 +25,13 @@
 #include "base/fault.h"
 #include "raft/quorum.h"
 
+#include <stdlib.h>
+
 #define TO(role) (1u << (role))
 static const unsigned role_next[] = {
     [RAFT_FOLLOWER] = TO(RAFT_CANDIDATE),
-    [RAFT_CANDIDATE] = TO(RAFT_CANDIDATE) | TO(RAFT_LEADER),
-    [RAFT_LEADER] = 0,
+    [RAFT_CANDIDATE] = TO(RAFT_FOLLOWER) | TO(RAFT_CANDIDATE) | TO(RAFT_LEADER),
+    [RAFT_LEADER] = TO(RAFT_FOLLOWER),
 };
 
 /* The only place that assigns the role. */
@@ -34,50 +43,211 @@ static void role_move(struct raft *r, enum raft_role next)
     r->leader = next == RAFT_LEADER ? r->config.self : 0;
 }
 
-/* splitmix64 (Steele et al., 2014): good enough to spread timeouts, and one word of state. */
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 void raft__deadline_reset(struct raft *r)
 {
-    uint64_t patience =
-        r->config.election_ms + random_next(&r->random) % (r->config.election_ms + 1);
-    r->deadline_ms = r->now_ms + patience;
+    r->deadline_ms = r->now_ms + r->config.election_ms + raft__random(r, r->config.election_ms + 1);
     r->deadline_set = true;
+}
+
+/* What only a leader knows ends with its role. */
+static void leader_end(struct raft *r)
+{
+    free(r->progress);
+    r->progress = NULL;
+    r->progress_count = 0;
+    r->transfer_to = 0;
+    r->transfer_told = r->transfer_sent = false;
+    r->leave = false;
+    r->read_asked = r->read_waiting = 0;
+    r->quiesced = false;
+    r->stalled = raft__disk_hangs(r);
+}
+
+void raft__become_follower(struct raft *r, uint64_t term, uint64_t leader)
+{
+    ASSERT(term >= r->hard.term);
+    if (r->role == RAFT_LEADER)
+        leader_end(r);
+    if (r->role != RAFT_FOLLOWER) {
+        role_move(r, RAFT_FOLLOWER);
+        raft__deadline_reset(r);
+    }
+    r->poll = RAFT__POLL_NONE;
+    if (term > r->hard.term) {
+        r->hard = (struct raft_hard_state){.term = term};
+        r->out_hard = true;
+        r->vote_owed = 0;
+        r->leader = 0;
+    }
+    if (leader != r->leader || leader == 0) {
+        /* Another leader counts its messages from elsewhere, and its log is not yet compared. */
+        r->ack_seq = r->ack_sent_ms = 0;
+        r->verified = r->acked = r->commit;
+        r->leader = leader;
+    }
+}
+
+/* A candidate whose vote for itself is not durable yet cannot ask for others', so it would only
+ * raise its term. */
+static bool hard_is_stored(const struct raft *r)
+{
+    return r->hard_stored.term == r->hard.term && r->hard_stored.vote == r->hard.vote;
+}
+
+bool raft__may_lead(const struct raft *r)
+{
+    if (r->voters > 1 && !hard_is_stored(r))
+        return false;
+    return r->self_at != RAFT_MEMBERS_MAX && r->members.at[r->self_at].role == RAFT_VOTER &&
+           !r->config.votes_never && !r->stalled && r->install.index == 0;
 }
 
 static void become_leader(struct raft *r)
 {
     role_move(r, RAFT_LEADER);
-    for (unsigned i = 0; i < r->config.voter_count; i++)
-        r->match[i] = 0;
-    r->match[r->self_at] = r->stored;
-    raft__append(r, RAFT_ENTRY_NOOP, NULL);
+    r->poll = RAFT__POLL_NONE;
+    r->quiesced = false;
+    r->settled = 0;
+    r->heartbeat_ms = r->now_ms + r->config.heartbeat_ms;
+    r->active_ms = r->unstored_ms = r->now_ms;
+    raft__progress_align(r);
+    r->opened = raft__append(r, RAFT_ENTRY_NOOP, NULL);
+}
+
+static void ask_votes(struct raft *r)
+{
+    for (unsigned i = 0; i < r->members.count; i++) {
+        const struct raft_member *peer = &r->members.at[i];
+        if (peer->role != RAFT_VOTER || peer->id == r->config.self)
+            continue;
+        struct raft_message *m = raft__send(r, RAFT_MSG_VOTE, peer->id);
+        m->vote.pre = r->poll == RAFT__POLL_PRE;
+        m->vote.transfer = r->poll_transfer;
+        m->vote.last_index = raft__tail_last_index(&r->tail);
+        m->vote.last_term = raft__tail_last_term(&r->tail);
+        if (m->vote.pre)
+            m->term = r->hard.term + 1;
+    }
+    r->poll_asked = true;
+}
+
+static void poll_begin(struct raft *r, enum raft__poll poll)
+{
+    r->poll = poll;
+    r->poll_asked = false;
+    for (unsigned i = 0; i < RAFT_MEMBERS_MAX; i++)
+        r->granted[i] = false;
+    raft__deadline_reset(r);
+}
+
+static void vote_begin(struct raft *r)
+{
+    role_move(r, RAFT_CANDIDATE);
+    r->hard = (struct raft_hard_state){.term = r->hard.term + 1, .vote = r->config.self};
+    r->out_hard = true;
+    r->vote_owed = 0;
+    r->verified = r->acked = r->commit;
+    poll_begin(r, RAFT__POLL_VOTE);
+    if (r->voters == 1)
+        become_leader(r);
+}
+
+void raft__campaign_now(struct raft *r)
+{
+    ASSERT(r->role != RAFT_LEADER);
+    ASSERT(raft__may_lead(r));
+    r->quiesced = false;
+    r->poll_transfer = true;
+    vote_begin(r);
 }
 
 void raft__campaign(struct raft *r)
 {
     if (r->role == RAFT_LEADER)
         return; /* it leads already: a repeated request changes nothing */
-    role_move(r, RAFT_CANDIDATE);
-    r->hard = (struct raft_hard_state){.term = r->hard.term + 1, .vote = r->config.self};
-    r->out_hard = true;
-    for (unsigned i = 0; i < r->config.voter_count; i++)
-        r->granted[i] = i == r->self_at;
-    raft__deadline_reset(r);
-    if (raft__quorum_granted(r->granted, r->config.voter_count))
-        become_leader(r);
+    if (!raft__may_lead(r)) {
+        MARK("raft.campaign.may_not");
+        raft__deadline_reset(r);
+        return;
+    }
+    r->quiesced = false;
+    r->poll_transfer = false;
+    if (r->voters == 1) { /* no other can lead, and a change to this list has ended any lease */
+        vote_begin(r);
+        return;
+    }
+    if (r->now_ms < r->promise_ms && !RAFT_BROKEN(RAFT__BREAK_NO_PROMISE)) {
+        MARK("raft.campaign.promised");
+        r->deadline_ms = r->promise_ms;
+        return;
+    }
+    if (r->role == RAFT_CANDIDATE)
+        raft__become_follower(r, r->hard.term, 0);
+    r->leader = 0;
+    poll_begin(r, RAFT__POLL_PRE);
+    r->granted[r->self_at] = true;
+    ask_votes(r);
+}
+
+void raft__poll_count(struct raft *r, uint64_t from)
+{
+    unsigned at = raft_members_find(&r->members, from), votes = 0;
+
+    if (at == RAFT_MEMBERS_MAX || r->poll == RAFT__POLL_NONE)
+        return;
+    r->granted[at] = true;
+    for (unsigned i = 0; i < r->members.count; i++)
+        votes += r->granted[i] && r->members.at[i].role == RAFT_VOTER;
+    if (votes < raft__quorum_size(r->voters))
+        return;
+    if (r->poll == RAFT__POLL_PRE)
+        vote_begin(r);
     else
-        MARK("raft.campaign.undecided");
+        become_leader(r);
+}
+
+void raft__vote_stored(struct raft *r)
+{
+    if (r->poll == RAFT__POLL_VOTE && !r->poll_asked) {
+        raft__poll_count(r, r->config.self);
+        if (r->poll == RAFT__POLL_VOTE)
+            ask_votes(r);
+    }
+    if (r->vote_owed != 0) {
+        struct raft_message *m = raft__send(r, RAFT_MSG_VOTE_REPLY, r->vote_owed);
+        m->vote_reply.granted = true;
+        m->vote_reply.read_bound = r->read_bound;
+        r->vote_owed = 0;
+    }
+}
+
+static void leader_tick(struct raft *r)
+{
+    if (r->lone)
+        return;
+    if (r->voters > 1 && raft__disk_hangs(r)) {
+        MARK("raft.leader.disk_hangs");
+        raft__resign(r);
+        return;
+    }
+    if (r->now_ms < r->heartbeat_ms)
+        return;
+    if (raft__quorum_lost(r)) {
+        MARK("raft.leader.quorum_lost");
+        raft__become_follower(r, r->hard.term, 0);
+        return;
+    }
+    raft__quiesce_check(r);
+    if (!r->quiesced)
+        raft__heartbeat(r);
 }
 
 void raft__tick(struct raft *r)
 {
-    if (r->role != RAFT_LEADER && r->now_ms >= r->deadline_ms)
+    if (r->quiesced)
+        return;
+    if (r->role == RAFT_LEADER)
+        leader_tick(r);
+    else if (r->now_ms >= r->deadline_ms)
         raft__campaign(r);
 }

@@ -87,7 +87,8 @@ static bool record_valid(const struct raft__record *rec, uint32_t length)
 {
     switch (rec->type) {
     case RAFT__RECORD_ENTRY:
-        return rec->kind >= RAFT_ENTRY_COMMAND && rec->kind <= RAFT_ENTRY_MEMBERS && rec->index > 0;
+        return rec->kind >= RAFT_ENTRY_COMMAND && rec->kind <= RAFT_ENTRY_SNAPSHOT &&
+               rec->index > 0;
     case RAFT__RECORD_HARD:
     case RAFT__RECORD_CUT: return length == 0;
     }

@@ -44,6 +44,7 @@ static const char *entry_name(enum raft_entry_kind kind)
     case RAFT_ENTRY_COMMAND: return "command";
     case RAFT_ENTRY_NOOP: return "noop";
     case RAFT_ENTRY_MEMBERS: return "members";
+    case RAFT_ENTRY_SNAPSHOT: return "snapshot";
     }
     return "unknown";
 }

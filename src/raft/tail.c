@@ -90,6 +90,7 @@ void raft__tail_append(struct raft__tail *t, const struct raft_entry *entry)
     *slot_at(t, t->count) = *entry;
     if (entry->data)
         buf_ref(entry->data);
+    t->bytes += raft__entry_bytes(entry);
     t->count++;
 }
 
@@ -97,7 +98,9 @@ void raft__tail_truncate(struct raft__tail *t, uint64_t index)
 {
     ASSERT(index > t->base_index);
     while (raft__tail_last_index(t) >= index) {
-        buf_unref(slot_at(t, t->count - 1)->data);
+        struct raft_entry *last = slot_at(t, t->count - 1);
+        t->bytes -= raft__entry_bytes(last);
+        buf_unref(last->data);
         t->count--;
     }
 }
@@ -108,7 +111,9 @@ void raft__tail_drop(struct raft__tail *t, uint64_t index)
     bool known = raft__tail_term(t, index, &term);
     ASSERT(known);
     while (t->base_index < index) {
-        buf_unref(slot_at(t, 0)->data);
+        struct raft_entry *entry = slot_at(t, 0);
+        t->bytes -= raft__entry_bytes(entry);
+        buf_unref(entry->data);
         t->first = (t->first + 1) & (t->capacity - 1);
         t->count--;
         t->base_index++;

@@ -14,7 +14,14 @@ struct raft__tail {
     uint64_t base_index, base_term;
     struct raft_entry *ring;
     size_t first, count, capacity; /* capacity is 0 or a power of two */
+    uint64_t bytes;                /* of all entries, as raft__entry_bytes counts */
 };
+
+/* What an entry takes in memory. */
+static inline uint64_t raft__entry_bytes(const struct raft_entry *e)
+{
+    return sizeof *e + (e->data ? e->data->size : 0);
+}
 
 void raft__tail_init(struct raft__tail *t, uint64_t base_index, uint64_t base_term);
 void raft__tail_fini(struct raft__tail *t); /* releases the data; zeroed memory is fine */

@@ -373,7 +373,10 @@ static void missing_oldest_segment_is_not_taken_for_a_cut(void **state)
     fixture_crash(&f);
     assert_int_equal(f.env->ops->unlink(f.env, SEGMENT1), ST_OK);
     /* The log itself begins with a checkpoint and is whole; who replays it sees the gap. */
-    struct raft_config config = {.self = 1, .voters = {1}, .voter_count = 1, .election_ms = 10};
+    struct raft_config config = {.self = 1,
+                                 .members = {.count = 1, .at = {{1, RAFT_VOTER}}},
+                                 .election_ms = 10,
+                                 .heartbeat_ms = 1};
     struct raft *raft = raft_new(&config, (struct raft_hard_state){1, 1}, 0, 0);
     assert_int_equal(fixture_try_open(&f), ST_OK);
     uint64_t first = 1;
