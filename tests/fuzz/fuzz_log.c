@@ -104,7 +104,8 @@ static void on_cut(void *arg, uint64_t group, uint64_t index)
 
 static status open_log(struct env *env, struct seen *seen, struct raft_log **log)
 {
-    const struct raft_log_recovery to = {seen, on_hard_state, on_entry, on_cut};
+    const struct raft_log_recovery to = {
+        .arg = seen, .on_hard_state = on_hard_state, .on_entry = on_entry, .on_cut = on_cut};
     struct err err;
     *seen = (struct seen){0};
     return raft_log_open(env, &options, &to, log, &err);
