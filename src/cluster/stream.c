@@ -200,6 +200,10 @@ static status check_group(const struct cl_shard *s, const struct recovered *g, s
                        "up to entry %llu",
                        (unsigned long long)s->id, (unsigned long long)g->cut,
                        (unsigned long long)record->applied_index);
+    if (raft_restored_other(s->raft))
+        return err_set(err, ST_CORRUPT,
+                       "the log of shard %llu holds another entry %llu than the store",
+                       (unsigned long long)s->id, (unsigned long long)record->applied_index);
     if (g->refused != 0)
         return err_set(err, g->why, "entry %llu of shard %llu does not follow what the store holds",
                        (unsigned long long)g->refused, (unsigned long long)s->id);

@@ -63,6 +63,11 @@ status raft_restore_entry(struct raft *r, const struct raft_entry *entry)
     return ST_OK;
 }
 
+bool raft_restored_other(const struct raft *r)
+{
+    return r->restoring_other;
+}
+
 void raft_restore_hard_state(struct raft *r, struct raft_hard_state hard)
 {
     ASSERT(!r->deadline_set); /* before the first step */

@@ -441,6 +441,42 @@ static void store_that_knows_more_than_the_log_is_refused(void **state)
     fx_fini(&f);
 }
 
+static void run_in(const struct fixture *f, const char *what)
+{
+    char command[512];
+    snprintf(command, sizeof command, "cd '%s' && %s", f->dir, what);
+    assert_int_equal(system(command), 0);
+}
+
+/* Log and store have a past in common, then other entries at the same places. */
+static void store_of_another_history_than_the_log_is_refused(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "1ms");
+    fx_open(&f);
+    fx_close(&f);
+    run_in(&f, "mkdir ../$(basename $PWD).kept && cp -r log store ../$(basename $PWD).kept");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", "v")), ST_OK);
+    assert_int_equal(fx_call(&x, "flush"), ST_OK);
+    fx_client_fini(&x);
+    fx_close(&f);
+    run_in(&f,
+           "K=../$(basename $PWD).kept && mv store $K/other && rm -rf log && mv $K/log $K/store .");
+    for (unsigned term = 2; term < 8; term++) { /* each start adds an entry of a later term */
+        fx_open(&f);
+        fx_close(&f);
+    }
+    run_in(&f, "K=../$(basename $PWD).kept && rm -rf store && mv $K/other store && rmdir $K");
+    assert_int_equal(fx_try_open(&f), ST_CORRUPT);
+    assert_non_null(strstr(f.err.message, "holds another entry"));
+    fx_fini(&f);
+}
+
 static void directory_of_something_else_is_refused(void **state)
 {
     UNUSED(state);
@@ -537,6 +573,7 @@ int main(void)
         cmocka_unit_test(budget_that_no_command_fits_in_is_refused),
         cmocka_unit_test(foreign_and_wiped_directories_are_refused),
         cmocka_unit_test(store_that_knows_more_than_the_log_is_refused),
+        cmocka_unit_test(store_of_another_history_than_the_log_is_refused),
         cmocka_unit_test(directory_of_something_else_is_refused),
         cmocka_unit_test(every_view_has_rows),
         cmocka_unit_test(a_listed_node_looks_for_the_others),

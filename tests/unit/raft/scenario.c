@@ -348,7 +348,8 @@ static void do_restore(struct scenario *s)
         buf_unref(e.data);
     }
     n->core.durable = n->core.reported = n->core.written;
-    scenario__say(s, "last=%" PRIu64 "\n", raft_last_index(n->core.raft));
+    scenario__say(s, "last=%" PRIu64 "%s\n", raft_last_index(n->core.raft),
+                  raft_restored_other(n->core.raft) ? " other" : "");
 }
 
 /* Hard states TERM:VOTE of the log, between entries. */
