@@ -12,6 +12,7 @@
  */
 #include "frontend/pgwire.h"
 #include "base/assert.h"
+#include "base/limits.h"
 
 /* -- frames ------------------------------------------------------------------------------------ */
 
@@ -35,13 +36,10 @@ static const uint32_t body_limits[256] = {
 #include "frontend/pgwire_msgs.def"
 };
 
-enum fe_framing fe_frame_next(bytes in, struct fe_frame *out)
+/* The message at the front of IN, which is not empty; its body is below LIMIT, 0 = there is none of
+ * its type. */
+static enum fe_framing frame_take(bytes in, uint32_t limit, struct fe_frame *out)
 {
-    *out = (struct fe_frame){0};
-    if (in.size == 0)
-        return FE_FRAME_MORE;
-    out->type = in.data[0];
-    uint32_t limit = body_limits[out->type];
     if (limit == 0)
         return FE_FRAME_UNKNOWN;
     if (in.size < 5)
@@ -54,6 +52,25 @@ enum fe_framing fe_frame_next(bytes in, struct fe_frame *out)
         return FE_FRAME_MORE;
     out->body = bytes_make(in.data + 5, length - 4);
     return FE_FRAME_OK;
+}
+
+enum fe_framing fe_frame_next(bytes in, struct fe_frame *out)
+{
+    *out = (struct fe_frame){0};
+    if (in.size == 0)
+        return FE_FRAME_MORE;
+    out->type = in.data[0];
+    return frame_take(in, body_limits[out->type], out);
+}
+
+enum fe_framing fe_login_next(bytes in, struct fe_frame *out)
+{
+    *out = (struct fe_frame){0};
+    if (in.size == 0)
+        return FE_FRAME_MORE;
+    out->type = in.data[0];
+    /* The limit counts the length's own four bytes. */
+    return frame_take(in, out->type == 'p' ? LIMIT_LOGIN_BYTES - 3 : 0, out);
 }
 
 enum fe_framing fe_startup_next(bytes in, struct fe_frame *out)

@@ -93,6 +93,8 @@ struct fe_frame {
 };
 /* The message at the front of IN. */
 enum fe_framing fe_frame_next(bytes in, struct fe_frame *out);
+/* The same while a client proves who it is: only what a login is made of is waited for. */
+enum fe_framing fe_login_next(bytes in, struct fe_frame *out);
 /* The packet at the front of IN before the session starts: no type byte. body begins with the
  * code. */
 enum fe_framing fe_startup_next(bytes in, struct fe_frame *out);

@@ -272,28 +272,6 @@ static void startup_message(struct fe_conn *c, uint32_t version, bytes pairs)
     move_on(u, start(u));
 }
 
-enum fe_framing fe_login_next(bytes in, struct fe_frame *out)
-{
-    *out = (struct fe_frame){0};
-    if (in.size == 0)
-        return FE_FRAME_MORE;
-    out->type = in.data[0];
-    if (out->type != 'p')
-        return FE_FRAME_UNKNOWN;
-    if (in.size < 5)
-        return FE_FRAME_MORE;
-    uint32_t length;
-    memcpy(&length, in.data + 1, sizeof length);
-    length = __builtin_bswap32(length);
-    if (length < 4 || length > LIMIT_LOGIN_BYTES)
-        return FE_FRAME_BAD_LENGTH;
-    out->total = 1 + (size_t)length;
-    if (in.size < out->total)
-        return FE_FRAME_MORE;
-    out->body = bytes_make(in.data + 5, length - 4);
-    return FE_FRAME_OK;
-}
-
 void fe_login_message(struct fe_conn *c, const struct fe_frame *f)
 {
     struct fe_login *u = c->login;

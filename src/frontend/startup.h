@@ -12,10 +12,8 @@
  * out. */
 void fe_startup_packet(struct fe_conn *c, bytes body, size_t rest);
 
-/* While C->login is not NULL: the message at the front of IN. Only what a login is made of is
- * waited for. */
-enum fe_framing fe_login_next(bytes in, struct fe_frame *out);
-/* Such a message, or one of another type (FE_FRAME_UNKNOWN). As fe_startup_packet. */
+/* What fe_login_next found while C->login is not NULL, also of another type (FE_FRAME_UNKNOWN). As
+ * fe_startup_packet. */
 void fe_login_message(struct fe_conn *c, const struct fe_frame *f);
 void fe_login_free(struct fe_login *l); /* NULL is fine */
 
