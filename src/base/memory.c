@@ -83,6 +83,7 @@ const char *memory_use_name(enum memory_use use)
         [MEMORY_GROUPS] = "raft groups",
         [MEMORY_CATALOG] = "catalogue queries",
         [MEMORY_FLUSHES] = "flushes under way",
+        [MEMORY_RUNS] = "flushed runs",
     };
     ASSERT(use < MEMORY_USES);
     return names[use];

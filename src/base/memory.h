@@ -27,6 +27,7 @@ enum memory_use {
     MEMORY_GROUPS,       /* the Raft groups' lists of entries in memory */
     MEMORY_CATALOG,      /* the evaluator of catalogue queries */
     MEMORY_FLUSHES,      /* batches on their way into the store */
+    MEMORY_RUNS,         /* flushed entries kept for listings */
     MEMORY_USES
 };
 

@@ -38,7 +38,7 @@ struct cl_log_options {
 
 /* Settings as numbers; const after init. */
 struct cl_options {
-    uint64_t memory_budget, memtables_budget, block_cache_bytes;
+    uint64_t memory_budget, memtables_budget, block_cache_bytes, runs_bytes;
     uint64_t memtable_bytes, memtable_age_us;
     uint64_t write_buffer_bytes;
     unsigned background_threads, pool_threads, parse_threads, reactors, inflight;

@@ -156,6 +156,8 @@ static status open_store(struct cl_node *n, struct err *err)
         st = kv_store_open_rocks(path, &o, &n->store, err);
     }
     arena_fini(&a);
+    if (st == ST_OK && n->options.runs_bytes > 0)
+        kv_store_keep_runs(n->store, n->options.runs_bytes);
     return st;
 }
 

@@ -51,6 +51,9 @@ static const struct config_setting settings[] = {
 
     {"memory.budget", CONFIG_SIZE, "0", 0, 1ll << 50, NULL,
      "memory for memtables and block cache together, at least 1MB; 0 is a quarter of the machine"},
+    {"cache.runs_percent", CONFIG_INT, "25", 0, 100, NULL,
+     "of the memory for the block cache: keeps flushed entries in order for listings; 0 keeps "
+     "none"},
     {"memtable.bytes", CONFIG_SIZE, "64MB", 64 * KB, 16 * GB, NULL,
      "a shard's memtable above it is sealed and flushed"},
     {"memtable.age", CONFIG_TIME_US, "5min", SECOND, 86400 * SECOND, NULL,
@@ -146,10 +149,12 @@ void cl__options_read(const struct config *c, struct cl_options *o)
     uint64_t budget = number(c, "memory.budget");
     if (budget == 0)
         budget = machine_memory() / 4;
+    uint64_t runs = budget / 200 * number(c, "cache.runs_percent");
     *o = (struct cl_options){
         .memory_budget = budget,
         .memtables_budget = budget / 2,
-        .block_cache_bytes = budget / 2,
+        .block_cache_bytes = budget / 2 - runs,
+        .runs_bytes = runs,
         .memtable_bytes = number(c, "memtable.bytes"),
         .memtable_age_us = number(c, "memtable.age"),
         .write_buffer_bytes = number(c, "store.write_buffer"),

@@ -83,9 +83,10 @@ static uint64_t above(uint64_t a, uint64_t b)
 static void memory_rows(struct cl_node *n, cl_emit *emit, void *arg)
 {
     struct kv_store_stats store;
-    n->store->ops->stats(n->store, &store);
+    kv_store_stats(n->store, &store);
     uint64_t memtables = cl__memtable_bytes(n);
     const uint64_t limits[MEMORY_USES] = {[MEMORY_MEMTABLES] = n->options.memtables_budget,
+                                          [MEMORY_RUNS] = n->options.runs_bytes,
                                           [MEMORY_TRANSACTIONS] = n->options.txn_bytes_total};
     struct memory_process process;
     int64_t held[MEMORY_USES];

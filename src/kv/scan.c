@@ -9,8 +9,8 @@
  * others, they are compared with that one bound, and with nothing where the others have ended.
  *
  * Invariants
- *   C1  The list is counted before the store's iterator is made, and the iterator is a snapshot: a
- *       key is in one of them, and nothing moves from one to the other during the scan.
+ *   C1  The list is counted before the store's iterator is made: a key is in one of them, and what
+ *       moves from the list to the store during the scan stays in the list.
  *   C2  Entries and versions live as long as the counted list; nothing else is held.
  *
  * Threads: the one that opened it. With `pool` it is outside RCU sections but for taking the list.
@@ -55,6 +55,14 @@ static void bounds_copy(struct kv_scan *s, bytes lower, bytes upper)
     s->upper = bytes_make(s->bounds + lower.size, upper.size);
 }
 
+static struct kv_store_iter *store_iter(const struct kv_scan *s)
+{
+    struct kv_store *store = s->view.state->store;
+
+    return s->backwards ? kv_store_iter_new(store, s->lower, s->upper, s->view.tier)
+                        : kv_store_iter_new_forward(store, s->lower, s->upper, s->view.tier);
+}
+
 struct kv_scan *kv_scan_open(const struct kv_view *v, bytes lower, bytes upper, bool backwards)
 {
     return kv__scan_open_take(v, kv__list_ref(v->state, v->pool), lower, upper, backwards);
@@ -86,7 +94,7 @@ struct kv_scan *kv__scan_open_take(const struct kv_view *v, struct kv__list *lis
         src->ended = s->empty;
     }
     if (!s->empty)
-        s->iter = kv_store_iter_new(v->state->store, s->lower, s->upper, v->tier); /* C1 */
+        s->iter = store_iter(s); /* C1 */
     return s;
 }
 
@@ -343,7 +351,6 @@ static status memtable_run(struct kv_scan *s, struct source *src, const bytes *b
 /* From where the store's iterator stands to BOUND. ST_OK at the end of the store too. */
 static status store_run(struct kv_scan *s, const bytes *bound, struct taker *t)
 {
-    ST_TRY(store_fits(s)); /* for all of the iterator's snapshot */
     for (s->store_on_key = false; s->store == ST_OK; s->store = store_step(s)) {
         bytes key = kv_store_iter_key(s->iter);
         struct kv__stored stored;
@@ -352,6 +359,7 @@ static status store_run(struct kv_scan *s, const bytes *bound, struct taker *t)
 
         if (!in_run(s, bound, key))
             return ST_OK;
+        ST_TRY(store_fits(s)); /* after the step: it may have gone from a run to the store */
         ST_TRY(kv__stored_decode(key, kv_store_iter_value(s->iter), &stored));
         cell = (struct kv_cell){.ts = stored.ts, .row = stored.row};
         if (kv_key_is_attr(key))

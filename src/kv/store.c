@@ -4,11 +4,20 @@
  */
 #include "kv/store.h"
 #include "base/assert.h"
+#include "kv/runs.h"
 
 void kv_store_close(struct kv_store *s)
 {
-    if (s != NULL)
-        s->ops->close(s);
+    if (s == NULL)
+        return;
+    kv_runs_free(s->runs);
+    s->ops->close(s);
+}
+
+void kv_store_keep_runs(struct kv_store *s, uint64_t bytes_max)
+{
+    ASSERT(s->runs == NULL);
+    s->runs = kv_runs_new(bytes_max);
 }
 
 status kv_store_get(struct kv_store *s, bytes key, enum kv_tier tier, struct arena *a, bytes *out)
@@ -63,28 +72,44 @@ bytes kv_store_iter_value(const struct kv_store_iter *it)
 
 struct kv_store_batch *kv_store_batch_new(struct kv_store *s)
 {
-    return s->ops->batch_new(s);
+    struct kv_store_batch *b = s->ops->batch_new(s);
+
+    if (s->runs != NULL)
+        b->writer = kv_runs_write_begin(s->runs);
+    return b;
 }
 
 void kv_store_batch_put(struct kv_store_batch *b, bytes key, bytes value)
 {
+    if (b->writer != NULL)
+        kv_runs_touch(b->writer, key);
     b->ops->put(b, key, value);
 }
 
 void kv_store_batch_delete(struct kv_store_batch *b, bytes key)
 {
+    if (b->writer != NULL)
+        kv_runs_touch(b->writer, key);
     b->ops->del(b, key);
 }
 
 void kv_store_batch_free(struct kv_store_batch *b)
 {
-    if (b != NULL)
-        b->ops->free(b);
+    if (b == NULL)
+        return;
+    kv_runs_write_end(b->writer);
+    b->ops->free(b);
 }
 
 status kv_store_write(struct kv_store *s, struct kv_store_batch *b)
 {
-    return s->ops->write(s, b);
+    struct kv_runs_writer *writer = b->writer;
+    status st;
+
+    b->writer = NULL;
+    st = s->ops->write(s, b);
+    kv_runs_write_end(writer);
+    return st;
 }
 
 status kv_store_flush(struct kv_store *s)
@@ -104,5 +129,12 @@ void kv_store_compact(struct kv_store *s, bytes lower, bytes upper)
 
 void kv_store_stats(struct kv_store *s, struct kv_store_stats *out)
 {
+    struct kv_runs_stats runs = {0};
+
     s->ops->stats(s, out);
+    if (s->runs != NULL)
+        kv_runs_stats(s->runs, &runs);
+    out->runs = runs.runs;
+    out->run_hits = runs.hits;
+    out->run_misses = runs.misses;
 }

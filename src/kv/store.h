@@ -24,6 +24,7 @@ struct kv_store_batch;
 struct kv_store_stats {
     uint64_t gets, gets_cold, iters, seeks, batches, keys_written, keys_deleted, flushes;
     uint64_t block_cache_bytes, memtable_bytes, table_reader_bytes, files, disk_bytes;
+    uint64_t runs, run_hits, run_misses; /* kept runs */
 };
 /* An implementation's iterator and batch begin with these. */
 struct kv_store_iter_ops {
@@ -43,8 +44,10 @@ struct kv_store_batch_ops {
     void (*del)(struct kv_store_batch *, bytes key);
     void (*free)(struct kv_store_batch *);
 };
+struct kv_runs_writer;
 struct kv_store_batch {
     const struct kv_store_batch_ops *ops;
+    struct kv_runs_writer *writer; /* store.c's; zero when made */
 };
 struct kv_store_ops {
     void (*close)(struct kv_store *);
@@ -59,8 +62,10 @@ struct kv_store_ops {
     void (*compact)(struct kv_store *, bytes lower, bytes upper);
     void (*stats)(struct kv_store *, struct kv_store_stats *);
 };
+struct kv_runs;
 struct kv_store {
     const struct kv_store_ops *ops;
+    struct kv_runs *runs; /* NULL: none are kept */
 };
 
 struct kv_store_options {
@@ -77,6 +82,8 @@ struct kv_store *kv_store_new_mem(void);
 void kv_store_mem_crash(struct kv_store *s);
 void kv_store_mem_set_cold(struct kv_store *s, bool cold);
 void kv_store_close(struct kv_store *s); /* NULL is fine */
+/* Keeps up to BYTES_MAX of what is listed in memory (kv/runs.h). Before the first reader. */
+void kv_store_keep_runs(struct kv_store *s, uint64_t bytes_max);
 
 /* ST_OK and a copy in A, ST_NOT_FOUND, ST_COLD, ST_IO, ST_CORRUPT. */
 NODISCARD status kv_store_get(struct kv_store *s, bytes key, enum kv_tier tier, struct arena *a,
@@ -85,6 +92,10 @@ NODISCARD status kv_store_get(struct kv_store *s, bytes key, enum kv_tier tier, 
 /* An iterator over [lower, upper); both must be non-empty. Pins what it reads: short-lived only. */
 struct kv_store_iter *kv_store_iter_new(struct kv_store *s, bytes lower, bytes upper,
                                         enum kv_tier tier);
+/* The same, forward only: over kept runs, and keeping more. Each entry is as of a moment between
+ * this call and the step to it, not all of them of one. */
+struct kv_store_iter *kv_store_iter_new_forward(struct kv_store *s, bytes lower, bytes upper,
+                                                enum kv_tier tier);
 void kv_store_iter_free(struct kv_store_iter *it);
 /* Each: ST_OK at an entry, ST_END, ST_COLD, ST_IO, ST_CORRUPT. */
 NODISCARD status kv_store_iter_seek(struct kv_store_iter *it, bytes at_or_after);

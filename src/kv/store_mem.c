@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/checksum.h"
 #include "base/fault.h"
+#include "kv/runs.h"
 #include "kv/store.h"
 
 #include <pthread.h>
@@ -467,6 +468,8 @@ void kv_store_mem_crash(struct kv_store *base)
     tree_unref(s->root);
     s->root = tree_ref(s->persisted);
     pthread_mutex_unlock(&s->lock);
+    if (base->runs != NULL)
+        kv_runs_clear(base->runs);
 }
 
 void kv_store_mem_set_cold(struct kv_store *base, bool cold)

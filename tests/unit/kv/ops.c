@@ -441,6 +441,7 @@ static struct kv_store *cold_store_new(void)
     assert_non_null(s);
     s->store.ops = &ops;
     s->inner = kv_store_new_mem();
+    kv_store_keep_runs(&s->store, 64 << 10);
     return &s->store;
 }
 

@@ -38,6 +38,7 @@ static void store_open(struct fixture *f)
         f->store = kv_store_new_mem();
     else
         assert_int_equal(kv_store_open_rocks(f->dir, &o, &f->store, &err), ST_OK);
+    kv_store_keep_runs(f->store, 256 << 10);
 }
 
 static void fixture_init(struct fixture *f, uint64_t seed, bool rocks)

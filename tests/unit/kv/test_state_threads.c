@@ -229,7 +229,7 @@ static void owner(struct shared *s)
     arena_fini(&a);
 }
 
-static void readers_see_whole_commands_across_flushes(void **unused)
+static void readers_across_flushes(bool runs)
 {
     static const struct kv_state_options o = {.shard = 1, .memtable_bytes = 1u << 30};
     struct shared s = {.flushed = -1};
@@ -239,8 +239,9 @@ static void readers_see_whole_commands_across_flushes(void **unused)
     struct arena a;
     struct err err;
 
-    (void)unused;
     arena_init(&a, 4096);
+    if (runs)
+        kv_store_keep_runs(store, 64 << 10);
     assert_int_equal(kv_state_open(store, &o, &s.state, &err), ST_OK);
     kv_state_begin(s.state, 1, 1, FIRST_TS);
     put_dir(s.state, &a, 0);
@@ -260,10 +261,23 @@ static void readers_see_whole_commands_across_flushes(void **unused)
     arena_fini(&a);
 }
 
+static void readers_see_whole_commands_across_flushes(void **unused)
+{
+    (void)unused;
+    readers_across_flushes(false);
+}
+
+static void readers_of_kept_runs_see_whole_commands_too(void **unused)
+{
+    (void)unused;
+    readers_across_flushes(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_see_whole_commands_across_flushes),
+        cmocka_unit_test(readers_of_kept_runs_see_whole_commands_too),
     };
     int failed;
 
