@@ -12,6 +12,8 @@
  *   C1  The list is counted before the store's iterator is made: a key is in one of them, and what
  *       moves from the list to the store during the scan stays in the list.
  *   C2  Entries and versions live as long as the counted list; nothing else is held.
+ *   C3  No entry is given as the snapshot's, and no end, unless nothing younger had been written to
+ *       the store when the iterator stood there; a page's entries are good when the page is.
  *
  * Threads: the one that opened it. With `pool` it is outside RCU sections but for taking the list.
  */
@@ -196,7 +198,8 @@ static bool first_key(struct kv_scan *s, bytes *out)
     return any;
 }
 
-/* Is what the iterator shows not younger than the snapshot? */
+/* Is what the iterator shows, and what it no longer shows, not younger than the snapshot? Asked
+ * after the steps that it is to cover: C3. */
 static status store_fits(const struct kv_scan *s)
 {
     if (s->view.at != HLC_MAX &&
@@ -210,7 +213,6 @@ static status stored_here(const struct kv_scan *s, bytes key, struct kv__stored 
     *out = (struct kv__stored){.row = BYTES_EMPTY};
     if (!s->store_on_key)
         return ST_OK;
-    ST_TRY(store_fits(s));
     return kv__stored_decode(key, kv_store_iter_value(s->iter), out);
 }
 
@@ -252,6 +254,7 @@ status kv_scan_next(struct kv_scan *s, bytes *key, struct kv_cell *cell)
         move_on(s);
         if (s->store != ST_OK && s->store != ST_END)
             return s->store;
+        ST_TRY(store_fits(s));
         if (!first_key(s, key))
             return ST_END;
         st = visible_here(s, *key, cell);
@@ -359,7 +362,6 @@ static status store_run(struct kv_scan *s, const bytes *bound, struct taker *t)
 
         if (!in_run(s, bound, key))
             return ST_OK;
-        ST_TRY(store_fits(s)); /* after the step: it may have gone from a run to the store */
         ST_TRY(kv__stored_decode(key, kv_store_iter_value(s->iter), &stored));
         cell = (struct kv_cell){.ts = stored.ts, .row = stored.row};
         if (kv_key_is_attr(key))
@@ -434,6 +436,7 @@ status kv_scan_each(struct kv_scan *s, kv_scan_fn *fn, void *arg)
         move_on(s);
         if (s->store != ST_OK && s->store != ST_END)
             return s->store;
+        ST_TRY(store_fits(s));
         if (!first_key(s, &key))
             return ST_END;
         one = alone(s);
@@ -444,7 +447,7 @@ status kv_scan_each(struct kv_scan *s, kv_scan_fn *fn, void *arg)
         else
             ST_TRY(shared_key(s, key, &t));
     }
-    return ST_OK;
+    return store_fits(s);
 }
 
 bytes kv_scan_last(const struct kv_scan *s)

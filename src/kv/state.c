@@ -302,11 +302,15 @@ hlc_ts kv__view_stamp(const struct kv_view *v)
 status kv__store_get(const struct kv_view *v, hlc_ts at, bytes key, struct kv__stored *out)
 {
     bytes value;
+    status st = kv_store_get(v->state->store, key, v->tier, v->arena, &value);
 
-    ST_TRY(kv_store_get(v->state->store, key, v->tier, v->arena, &value));
-    /* `flushed_ts` is raised before the batch is written, so what was just read is covered. */
+    if (st != ST_OK && st != ST_NOT_FOUND)
+        return st;
+    /* `flushed_ts` is raised before the batch is written, so what was just read, or was just found
+     * to be absent, is covered. */
     if (v->at != HLC_MAX && at < atomic_load_explicit(&v->state->flushed_ts, memory_order_acquire))
         return ST_CONFLICT; /* G4 */
+    ST_TRY(st);
     return kv__stored_decode(key, value, out);
 }
 
