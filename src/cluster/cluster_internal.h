@@ -46,6 +46,7 @@ struct cl_options {
     uint64_t retain_bytes, retention_us;
     bool empty_store, flush_at_stop;
     uint64_t net_queue_bytes, net_delay_us;
+    uint64_t election_us, heartbeat_us;
     uint64_t sink_linger_us, sink_bytes;
     unsigned sink_records;
     uint64_t txn_bytes, txn_bytes_total;
@@ -67,7 +68,8 @@ enum cl_stage {
 struct cl_ticket {
     uint64_t ticket, submitted_us;
     struct {
-        uint64_t index, term; /* 0 = nothing of this shard */
+        uint64_t index, term, epoch; /* 0 = no entry of this shard */
+        struct raft_hard_state hard; /* zeros = none */
     } last[CL_SHARDS];
 };
 
@@ -81,6 +83,7 @@ struct cl_stream {
     status refused;        /* why the log takes no commands at present; ST_OK = it does */
 };
 
+struct cl_host;
 struct cl_shard;
 struct cl_sink;
 struct cl_reclaim;
@@ -128,6 +131,7 @@ struct cl_node {
     struct cl_identity identity;
     struct cl_topology topology;
     struct cl_transport *transport; /* NULL: the only node */
+    struct cl_host *host;           /* the same */
     struct cl_options options;
     uint64_t incarnation; /* of this process, in every command's origin */
     uint64_t started_us;
@@ -161,6 +165,7 @@ struct cl_node {
     struct list flush_waits;                /* of cl_flush_wait */
     unsigned jobs;                          /* pool jobs under way */
     bool bootstrapped;                      /* start-up commands were proposed */
+    bool announced;                         /* on_ready was called */
     unsigned bootstraps;                    /* of them, not yet applied */
     struct list open_transactions;          /* of cl_transaction */
     uint64_t txn_bytes;                     /* held by them */
@@ -203,6 +208,8 @@ void cl__reserve_poll(struct cl_node *n);
 
 /* The log or the store is lost: answers what is under way and tells the owner, once. */
 void cl__node_fail(struct cl_node *n, status st);
+/* Proposes what S gets when it begins to lead. */
+void cl__node_bootstrap(struct cl_node *n, struct cl_shard *s);
 /* Moves the phase on where its condition has come true. */
 void cl__node_progress(struct cl_node *n);
 /* Something of the shards changed: the hook of this turn or of the next one looks at it. */

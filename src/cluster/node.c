@@ -2,6 +2,7 @@
  * cluster/node.c — the composition root: builds the parts in order, runs the turn, takes it down.
  *
  *   OPEN --start--> RECOVERING --all shards lead and have applied--> SERVING
+ *        among other nodes: --the log is read--> SERVING, each shard serves where it is led
  *   RECOVERING, SERVING --stop--> STOPPING --nothing under way--> STOPPED
  *
  * One turn of reactor 0: callbacks queue commands, a stored batch is applied and answered, then the
@@ -21,10 +22,10 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/rcu.h"
+#include "cluster/host.h"
 #include "cluster/long_reads.h"
 #include "cluster/reclaim.h"
 #include "cluster/sink.h"
-#include "cluster/transport.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -53,6 +54,8 @@ static void on_turn(void *arg)
     if (!n->stirred) /* a turn of reads */
         return;
     n->stirred = false;
+    if (n->host != NULL)
+        cl_host_turn(n->host);
     cl_sink_poll(n->sink);
     size_t memory = n->memory_bytes = cl__memtable_bytes(n);
     for (unsigned i = 0; i < CL_SHARDS; i++)
@@ -121,9 +124,11 @@ static void on_timer(void *arg)
         give_up(n);
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
-        if (raft_role(s->raft) != RAFT_LEADER)
+        if (n->host == NULL && raft_role(s->raft) != RAFT_LEADER)
             cl_shard_campaign(s);
     }
+    if (n->host != NULL)
+        cl_host_maintain(n->host);
     n->stream.refused = n->failed == ST_OK ? raft_log_admit(n->stream.log, 0) : n->failed;
     cl__flush_maintain(n);
     cl__reserve_poll(n);
@@ -163,6 +168,11 @@ static status open_store(struct cl_node *n, struct err *err)
 
 static status check_options(const struct cl_options *o, struct err *err)
 {
+    if (2 * o->heartbeat_us >= o->election_us) {
+        err_set(err, ST_INVALID, "setting \"raft.heartbeat\" is too long for \"raft.election\"");
+        err_hint(err, "A heartbeat takes less than half of an election's time.");
+        return ST_INVALID;
+    }
     if (o->memory_budget >= CL_MEMORY_BUDGET_MIN)
         return ST_OK;
     err_set(err, ST_INVALID, "setting \"memory.budget\": %llu bytes are too few",
@@ -185,16 +195,14 @@ static status read_topology(struct cl_node *n, struct cl_identity *wanted, struc
     return ST_INVALID;
 }
 
-/* No group has voters on several nodes yet: nobody takes messages or requests. */
 static status open_transport(struct cl_node *n, struct err *err)
 {
-    static const struct cl_transport_events events;
     struct cl_transport_options o = {.env = n->env,
                                      .loop = n->reactors[0].loop,
                                      .topology = &n->topology,
                                      .cluster_id = n->identity.cluster_id,
                                      .store_id = n->identity.store_id,
-                                     .events = &events,
+                                     .events = cl_host_events(),
                                      .arg = n};
     if (n->topology.count < 2)
         return ST_OK;
@@ -211,6 +219,7 @@ static status build(struct cl_node *n, struct err *err)
     ST_TRY(read_topology(n, &wanted, err));
     ST_TRY(cl_identity_open(n->env, n->dir, 1, &wanted, &n->identity, err));
     ST_TRY(open_store(n, err));
+    n->host = cl_host_new(n);
     for (unsigned i = 0; i < CL_SHARDS; i++)
         ST_TRY(cl_shard_open(n, i, &n->shards[i], err));
     ST_TRY(cl__stream_recover(n, err));
@@ -282,6 +291,8 @@ void cl_node_start(struct cl_node *n, void (*ready)(void *arg),
     n->event_arg = arg;
     cl__stream_start(n);
     loop_timer_start(n->timer, 0); /* its first run campaigns */
+    if (n->host != NULL)
+        cl_host_start(n->host);
     for (unsigned i = 0; i < n->options.reactors; i++) {
         int e = pthread_create(&n->threads[i], NULL, reactor_main, &n->reactors[i]);
         ASSERT(e == 0);
@@ -327,35 +338,59 @@ static void bootstrap_command(struct cl_node *n, struct cl_shard *s, struct obuf
     kv_command_ops(out, list, CL_DATABASES, cl__node_origin(n));
 }
 
-static void bootstrap(struct cl_node *n)
+void cl__node_bootstrap(struct cl_node *n, struct cl_shard *s)
 {
     struct obuf o;
+    struct bootstrap *b = calloc(1, sizeof *b);
+    ASSERT(b != NULL);
     obuf_init(&o);
-    for (unsigned i = 0; i < CL_SHARDS; i++) {
-        if (n->shards[i]->fenced != ST_OK)
-            continue;
-        struct bootstrap *b = calloc(1, sizeof *b);
-        ASSERT(b != NULL);
-        b->node = n;
-        obuf_reset(&o);
-        bootstrap_command(n, n->shards[i], &o);
-        b->proposal.command = buf_copy(bytes_make(o.data, o.size));
-        b->proposal.system = true;
-        b->proposal.done = bootstrap_done;
-        n->bootstraps++;
-        cl_shard_propose(n->shards[i], &b->proposal);
-    }
+    b->node = n;
+    bootstrap_command(n, s, &o);
+    b->proposal.command = buf_copy(bytes_make(o.data, o.size));
+    b->proposal.system = true;
+    b->proposal.done = bootstrap_done;
+    n->bootstraps++;
+    cl_shard_propose(s, &b->proposal);
     obuf_fini(&o);
+}
+
+static void bootstrap(struct cl_node *n)
+{
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (n->shards[i]->fenced == ST_OK)
+            cl__node_bootstrap(n, n->shards[i]);
+    }
     cl__node_kick(n);
+}
+
+static void announce(struct cl_node *n)
+{
+    n->announced = true;
+    LOG_INFO("node.ready", LOG_U64("node", n->identity.node_id),
+             LOG_U64("after_us", env_mono_us(n->env) - n->started_us));
+    n->on_ready(n->event_arg);
 }
 
 static void become_ready(struct cl_node *n)
 {
     n->phase = CL_NODE_SERVING;
     cl__node_kick(n); /* the sink may begin */
-    LOG_INFO("node.ready", LOG_U64("node", n->identity.node_id),
-             LOG_U64("after_us", env_mono_us(n->env) - n->started_us));
-    n->on_ready(n->event_arg);
+    if (n->host == NULL)
+        announce(n);
+}
+
+/* Among others: sessions need the roles, which only who leads can read. */
+static bool may_announce(struct cl_node *n)
+{
+    struct err err;
+    if (n->host == NULL || n->announced || n->bootstraps > 0)
+        return false;
+    err_clear(&err);
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (n->shards[i]->fenced == ST_OK && cl_shard_serving(n->shards[i], &err) != ST_OK)
+            return false;
+    }
+    return true;
 }
 
 static bool all_recovered(const struct cl_node *n)
@@ -384,7 +419,9 @@ void cl__node_progress(struct cl_node *n)
 {
     switch (n->phase) {
     case CL_NODE_RECOVERING:
-        if (n->bootstrapped) {
+        if (n->host != NULL) {
+            become_ready(n);
+        } else if (n->bootstrapped) {
             if (n->bootstraps == 0)
                 become_ready(n);
         } else if (all_recovered(n)) {
@@ -398,8 +435,11 @@ void cl__node_progress(struct cl_node *n)
             n->on_stopped(n->stop_arg);
         }
         break;
-    case CL_NODE_OPEN:
     case CL_NODE_SERVING:
+        if (may_announce(n))
+            announce(n);
+        break;
+    case CL_NODE_OPEN:
     case CL_NODE_STOPPED: break;
     }
 }
@@ -458,6 +498,7 @@ void cl_node_close(struct cl_node *n)
     for (unsigned i = 0; i < n->options.reactors; i++)
         mailbox_free(n->reactors[i].mailbox);
     cl_transport_free(n->transport);
+    cl_host_free(n->host);
     cl_reclaim_free(n->reclaim);
     cl_sink_free(n->sink);
     cl_long_reads_free(n->long_reads);

@@ -135,7 +135,7 @@ void cl_reclaim_poll(struct cl_reclaim *r)
 {
     struct cl_node *n = r->node;
     if (r->busy || n->phase != CL_NODE_SERVING || n->failed != ST_OK || r->shard->fenced != ST_OK ||
-        loop_now_us(n->reactors[0].loop) < r->next_us)
+        (n->host != NULL && !r->shard->opened) || loop_now_us(n->reactors[0].loop) < r->next_us)
         return;
     r->busy = cl__job_start(n, &r->job) == ST_OK; /* a full queue: the timer tries again */
 }

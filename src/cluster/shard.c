@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "cluster/host.h"
 #include <stdlib.h>
 
 #define COMMANDS_PER_STEP 1024u
@@ -93,6 +94,27 @@ bool cl_shard_ready(const struct cl_shard *s)
     return s->raft != NULL && raft_role(s->raft) == RAFT_LEADER && s->applied >= s->ready_index;
 }
 
+uint64_t cl_shard_leader(const struct cl_shard *s)
+{
+    return raft_leader(s->raft);
+}
+
+/* Among others: does this node lead, and nobody else? */
+static status check_leads(const struct cl_shard *s, struct err *err)
+{
+    uint64_t leader = cl_shard_leader(s);
+    if (s->leading && s->opened && cl_host_lease(s->node->host, s))
+        return ST_OK;
+    err_set(err, ST_NOT_LEADER, "this node does not lead shard %llu (table %s)",
+            (unsigned long long)s->id, s->name);
+    const struct cl_node_address *a = cl_topology_find(&s->node->topology, leader);
+    if (a != NULL && leader != s->node->topology.self)
+        err_hint(err, "Node %llu, at %s, leads it.", (unsigned long long)leader, a->clients);
+    else
+        err_hint(err, "Try again: the nodes are choosing a leader.");
+    return ST_NOT_LEADER;
+}
+
 bool cl_shard_idle(const struct cl_shard *s)
 {
     return s->waiting_count == 0 && s->inflight_count == 0;
@@ -114,7 +136,7 @@ status cl_shard_serving(const struct cl_shard *s, struct err *err)
     if (n->phase != CL_NODE_SERVING)
         return err_set(err, ST_NOT_LEADER, "shard %llu is still recovering",
                        (unsigned long long)s->id);
-    return ST_OK;
+    return n->host != NULL ? check_leads(s, err) : ST_OK;
 }
 
 status cl_shard_admit(struct cl_shard *s, struct err *err)
@@ -234,6 +256,8 @@ static void propose(struct cl_shard *s, struct list *step, size_t count)
     }
     n->counters.commands += count;
     cl__stream_append(&n->stream, s, &out);
+    if (n->host != NULL)
+        cl_host_output(n->host, s, &out);
 }
 
 void cl_shard_propose_waiting(struct cl_shard *s)
@@ -265,6 +289,8 @@ void cl_shard_propose_waiting(struct cl_shard *s)
     }
     if (s->fenced != ST_OK)
         refuse(&step, s->fenced);
+    else if (n->host != NULL && !s->opened)
+        refuse(&step, ST_NOT_LEADER); /* its stamps could be below those of an earlier leader */
     else if (fault_point("shard.propose"))
         refuse(&step, ST_NOT_LEADER);
     else if (n->stream.refused != ST_OK)
@@ -273,27 +299,28 @@ void cl_shard_propose_waiting(struct cl_shard *s)
         propose(s, &step, count);
 }
 
-void cl_shard_stored(struct cl_shard *s, uint64_t index, uint64_t term)
+void cl_shard_stored(struct cl_shard *s, struct raft_input *in)
 {
     struct raft_output out;
     uint64_t now_us = env_mono_us(s->node->env);
-    struct raft_input in = {
-        .kind = RAFT_STORED, .now_ms = now_us / 1000, .stored_index = index, .stored_term = term};
     bool clients = false;
+    in->now_ms = now_us / 1000;
     (void)fault_point("shard.stored");
     LIST_FOR_EACH(it, &s->inflight) {
         struct cl_proposal *p = CONTAINER_OF(it, struct cl_proposal, node);
-        if (p->index > index)
+        if (p->index > in->stored_index)
             break;
         p->stored_us = now_us;
         clients |= !p->system;
     }
     uint64_t before = raft_commit_index(s->raft);
-    status st = raft_step(s->raft, &in, &out);
+    status st = raft_step(s->raft, in, &out);
     ASSERT(st == ST_OK);
     cl__stream_append(&s->node->stream, s, &out);
     if (out.commit_index > before)
         s->committed_us = now_us;
+    if (s->node->host != NULL)
+        cl_host_output(s->node->host, s, &out);
     if (clients) {
         cl_shard_apply(s);
         return;

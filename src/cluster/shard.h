@@ -56,11 +56,13 @@ struct cl_shard {
 
     uint64_t applied;     /* entries of any kind up to here are done */
     uint64_t ready_index; /* served once this is applied */
-    status fenced;        /* ST_OK, or why nothing is applied any more */
-    unsigned holds;       /* who needs the state to stand still: apply pauses while > 0 */
-    bool prefetching;     /* apply waits for a cold block */
-    bool apply_later;     /* nobody waits for what was stored: answers of this turn go out first */
-    unsigned cold_tries;  /* of the entry at hand */
+    bool leading, opened; /* among others: leads; and has begun to serve, see host.c */
+    uint64_t leading_term;
+    status fenced;       /* ST_OK, or why nothing is applied any more */
+    unsigned holds;      /* who needs the state to stand still: apply pauses while > 0 */
+    bool prefetching;    /* apply waits for a cold block */
+    bool apply_later;    /* nobody waits for what was stored: answers of this turn go out first */
+    unsigned cold_tries; /* of the entry at hand */
 
     bool flushing;
     uint64_t flush_retry_us; /* not before */
@@ -91,12 +93,15 @@ void cl_shard_propose(struct cl_shard *s, struct cl_proposal *p);
 hlc_ts cl_shard_snapshot(struct cl_shard *s);
 /* End of a turn: proposes what waits, as far as the log takes it. */
 void cl_shard_propose_waiting(struct cl_shard *s);
-/* The own log is durable up to INDEX of TERM. */
-void cl_shard_stored(struct cl_shard *s, uint64_t index, uint64_t term);
+struct raft_input;
+/* The own log is durable up to what IN says (its stored_*). */
+void cl_shard_stored(struct cl_shard *s, struct raft_input *in);
 /* Starts an election; the only voter wins it in the same step. */
 void cl_shard_campaign(struct cl_shard *s);
 /* Leader, and its log is applied up to what it held when it began to lead. */
 bool cl_shard_ready(const struct cl_shard *s);
+/* The node that leads, 0 if it is not known. */
+uint64_t cl_shard_leader(const struct cl_shard *s);
 bool cl_shard_idle(const struct cl_shard *s); /* nothing waits and nothing is under way */
 /* Answers everything under way: what was proposed with ST_OUTCOME_UNKNOWN, the rest with ST. */
 void cl_shard_abandon(struct cl_shard *s, status st);

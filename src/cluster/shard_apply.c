@@ -9,6 +9,8 @@
  * Invariants
  *   A1  applied <= commit; an entry is applied once, whole, or not at all.
  *   A2  While `holds` > 0 or a prefetch is under way nothing is applied.
+ *   A4  Nothing is applied before the own log has it durably, also where a majority has: so what a
+ *       flush persists is never above the own log.
  *   A3  A fenced shard's state is as after the entry before the damage.
  *
  * Threads: the owner reactor; the prefetch on a pool thread.
@@ -146,14 +148,21 @@ static bool may_apply(const struct cl_shard *s)
     return n->phase != CL_NODE_RECOVERING || cl__memtable_bytes(n) <= n->options.memtables_budget;
 }
 
+/* A4 */
+static uint64_t applicable(const struct cl_shard *s)
+{
+    uint64_t commit = raft_commit_index(s->raft), stored = raft_stored_index(s->raft);
+    return commit < stored ? commit : stored;
+}
+
 bool cl_shard_behind(const struct cl_shard *s)
 {
-    return s->raft != NULL && s->applied < raft_commit_index(s->raft) && may_apply(s);
+    return s->raft != NULL && s->applied < applicable(s) && may_apply(s);
 }
 
 void cl_shard_apply(struct cl_shard *s)
 {
-    uint64_t commit = raft_commit_index(s->raft), first = s->applied;
+    uint64_t commit = applicable(s), first = s->applied;
     uint64_t now_us = env_mono_us(s->node->env);
     cl__node_stir(s->node);
     uint64_t rows = 0, rows_max = s->node->phase == CL_NODE_SERVING ? ROWS_PER_TURN : UINT64_MAX;

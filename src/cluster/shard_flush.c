@@ -176,7 +176,7 @@ static void tick_done(struct cl_proposal *p, status st, const struct kv_applied 
 static void tick(struct cl_shard *s)
 {
     struct obuf o;
-    if (s->ticking || s->node->phase != CL_NODE_SERVING)
+    if (s->ticking || s->node->phase != CL_NODE_SERVING || (s->node->host != NULL && !s->opened))
         return;
     obuf_init(&o);
     kv_command_tick(&o);

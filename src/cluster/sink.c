@@ -262,7 +262,8 @@ static bool may_acknowledge(const struct cl_sink *k, bool company, bool quiet)
 void cl_sink_poll(struct cl_sink *k)
 {
     struct cl_node *n = k->node;
-    if (n->phase != CL_NODE_SERVING || n->failed != ST_OK || k->source->fenced != ST_OK)
+    if (n->phase != CL_NODE_SERVING || n->failed != ST_OK || k->source->fenced != ST_OK ||
+        (n->host != NULL && !k->source->opened))
         return;
     uint64_t now_us = loop_now_us(n->reactors[0].loop), linger_us = n->options.sink_linger_us;
     bool company = has_company(n);

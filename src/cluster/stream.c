@@ -17,7 +17,7 @@
  */
 #include "base/assert.h"
 #include "base/log.h"
-#include "cluster/shard.h"
+#include "cluster/host.h"
 
 bool cl__stream_open(const struct cl_node *n)
 {
@@ -41,10 +41,13 @@ void cl__stream_append(struct cl_stream *t, struct cl_shard *s, const struct raf
     if (!out->hard_state_changed && out->append_count == 0)
         return;
     t->dirty = true;
+    if (out->hard_state_changed)
+        t->open.last[s->position].hard = raft_hard_state(s->raft);
     if (out->append_count > 0) {
         const struct raft_entry *last = &out->append[out->append_count - 1];
         t->open.last[s->position].index = last->index;
         t->open.last[s->position].term = last->term;
+        t->open.last[s->position].epoch = out->append_epoch;
     }
 }
 
@@ -76,13 +79,23 @@ static void on_stored(void *arg, uint64_t ticket)
         const struct cl_ticket *one = &t->ring[++t->stored % CL_INFLIGHT_MAX];
         ASSERT_INV("S2", one->ticket == t->stored);
         for (unsigned i = 0; i < CL_SHARDS; i++) {
-            if (one->last[i].index != 0)
-                sum.last[i] = one->last[i];
+            if (one->last[i].index != 0) {
+                sum.last[i].index = one->last[i].index;
+                sum.last[i].term = one->last[i].term;
+                sum.last[i].epoch = one->last[i].epoch;
+            }
+            if (one->last[i].hard.term != 0)
+                sum.last[i].hard = one->last[i].hard;
         }
     }
     for (unsigned i = 0; i < CL_SHARDS; i++) {
-        if (sum.last[i].index != 0)
-            cl_shard_stored(n->shards[i], sum.last[i].index, sum.last[i].term);
+        struct raft_input in = {.kind = RAFT_STORED,
+                                .stored_index = sum.last[i].index,
+                                .stored_term = sum.last[i].term,
+                                .stored_epoch = sum.last[i].epoch,
+                                .stored_hard = sum.last[i].hard};
+        if (in.stored_index != 0 || in.stored_hard.term != 0)
+            cl_shard_stored(n->shards[i], &in);
     }
 }
 
@@ -174,6 +187,8 @@ static void prepare_group(struct cl_shard *s)
         .election_ms = 1000,
         .heartbeat_ms = 100,
         .seed = s->node->identity.store_id ^ s->id};
+    if (s->node->host != NULL)
+        cl_host_configure(s->node->host, s, &config);
     s->raft =
         raft_new(&config, (struct raft_hard_state){0}, record->applied_index, record->applied_term);
     s->applied = record->applied_index;

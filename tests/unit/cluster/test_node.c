@@ -534,6 +534,17 @@ static void count_peers(void *arg)
     assert_int_equal(rows, 2);
 }
 
+static void on_ready(void *arg)
+{
+    UNUSED(arg);
+}
+
+static void on_failed(void *arg, status st)
+{
+    struct fixture *f = arg;
+    f->failed = st;
+}
+
 static void a_listed_node_looks_for_the_others(void **state)
 {
     UNUSED(state);
@@ -551,7 +562,12 @@ static void a_listed_node_looks_for_the_others(void **state)
     assert_int_equal(fx_try_open(&f), ST_INVALID);
     assert_non_null(strstr(f.err.message, "\"cluster.id\" is 0"));
     fx_set(&f, "cluster.id", "7040");
-    fx_open(&f);
+    fx_set(&f, "raft.election", "150ms");
+    assert_int_equal(fx_try_open(&f), ST_INVALID);
+    assert_non_null(strstr(f.err.message, "raft.heartbeat"));
+    fx_set(&f, "raft.election", "1s");
+    assert_int_equal(fx_try_open(&f), ST_OK);
+    cl_node_start(f.node, on_ready, on_failed, &f); /* alone it is no majority: never ready */
     fx_on_reactor(&f, count_peers, &f);
     fx_fini(&f);
 }

@@ -1,0 +1,360 @@
+/*
+ * cluster/host.c — messages, time and liveness for the Raft groups of a node among others.
+ *
+ * A message of a group goes into the open frame of its node, which leaves at the end of the turn:
+ * what all groups say to a node in one turn is one frame. One timer wakes the groups: it is set at
+ * the end of each turn to the earliest moment that any of them waits for.
+ *
+ * Invariants
+ *   H1  A message reaches a group only from the node whose replica sent it.
+ *   H2  No entry and no vote is taken that the log has no room for: the message is dropped, and
+ *       Raft sends it again.
+ *   H3  A group that is fenced, or whose log is lost, gets neither messages nor time: it leads and
+ *       votes no more, and the others go on without it.
+ *   H4  What a group had proposed when it ceased to lead is answered ST_OUTCOME_UNKNOWN at once.
+ *
+ * The bound of reads is not on disk yet. A start takes it from the wall clock instead: no leader
+ * asks for more than READ_AHEAD_US beyond its own, so a clock that is at most CLOCK_ERROR_US off
+ * makes the bound at least what was promised.
+ *
+ * Threads: the owner reactor; new and configure run before it starts.
+ */
+#include "cluster/host.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "raft/message.h"
+#include <stdlib.h>
+
+#define READ_AHEAD_US 1000000
+#define CLOCK_ERROR_US 500000
+#define PENDING_BYTES (64u << 20)
+#define KEEP_BYTES (64u << 20) /* for others that lack it, of each shard */
+#define APPEND_BYTES (1u << 20)
+
+struct cl_host {
+    struct cl_node *node;
+    struct loop_timer *timer;
+    struct obuf message; /* on its way into a frame */
+    uint64_t timer_ms;   /* what the timer is set to; UINT64_MAX: nothing */
+    uint64_t dropped;    /* messages that the log had no room for */
+    bool started;
+};
+
+static uint64_t now_ms(const struct cl_host *h)
+{
+    return env_mono_us(h->node->env) / 1000;
+}
+
+/* H3 */
+static bool takes_part(const struct cl_host *h, const struct cl_shard *s)
+{
+    const struct cl_node *n = h->node;
+    if (n->failed != ST_OK || s->fenced != ST_OK || n->phase == CL_NODE_STOPPED)
+        return false;
+    return n->phase != CL_NODE_STOPPING || !cl_shard_idle(s);
+}
+
+/* -- outputs ----------------------------------------------------------------------------------- */
+
+static void send(struct cl_host *h, const struct cl_shard *s, const struct raft_message *m)
+{
+    obuf_reset(&h->message);
+    raft_message_encode(m, &h->message);
+    bytes payload = bytes_make(h->message.data, h->message.size);
+    /* False: no connection or a full queue. Raft sends again what matters. */
+    (void)cl_transport_message(h->node->transport, m->to, s->id, m->from, m->to, payload);
+}
+
+static void step(struct cl_host *h, struct cl_shard *s, struct raft_input *in);
+
+static void tell_of_nodes(struct cl_host *h, struct cl_shard *s)
+{
+    const struct cl_topology *t = &h->node->topology;
+    for (unsigned i = 0; i < t->count; i++) {
+        uint64_t id = t->nodes[i].id;
+        if (id != t->self && !cl_transport_up(h->node->transport, id))
+            step(h, s, &(struct raft_input){.kind = RAFT_PEER_DOWN, .peer = id});
+    }
+}
+
+static void log_role(const struct cl_shard *s, const char *event)
+{
+    LOG_INFO(event, LOG_U64("shard", s->id), LOG_STR("table", s->name),
+             LOG_U64("term", raft_hard_state(s->raft).term),
+             LOG_U64("leader", raft_leader(s->raft)), LOG_U64("applied", s->applied),
+             LOG_U64("last", raft_last_index(s->raft)));
+}
+
+static void role_changed(struct cl_host *h, struct cl_shard *s)
+{
+    bool leads = raft_role(s->raft) == RAFT_LEADER;
+    uint64_t term = raft_hard_state(s->raft).term;
+    if (s->leading && (!leads || term != s->leading_term)) {
+        s->leading = s->opened = false;
+        log_role(s, "shard.deposed");
+        cl_shard_abandon(s, ST_NOT_LEADER); /* H4 */
+    }
+    if (leads && !s->leading) {
+        s->leading = true;
+        s->leading_term = term;
+        s->ready_index = raft_last_index(s->raft);
+        log_role(s, "shard.leader");
+        tell_of_nodes(h, s);
+    }
+}
+
+/* A snapshot cannot be made yet: the follower stays behind until one can. */
+void cl__snapshot_begin(struct cl_shard *s, uint64_t replica)
+{
+    struct cl_host *h = s->node->host;
+    LOG_WARN("shard.needs_snapshot", LOG_U64("shard", s->id), LOG_U64("node", replica));
+    step(h, s, &(struct raft_input){.kind = RAFT_SNAPSHOT_FAILED, .peer = replica});
+}
+
+void cl__snapshot_fetch(struct cl_shard *s, uint64_t from_node,
+                        const struct raft_snapshot *snapshot)
+{
+    struct cl_host *h = s->node->host;
+    LOG_WARN("shard.snapshot_refused", LOG_U64("shard", s->id), LOG_U64("node", from_node),
+             LOG_U64("index", snapshot->index));
+    step(h, s, &(struct raft_input){.kind = RAFT_INSTALL_FAILED});
+}
+
+void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_output *out)
+{
+    uint64_t snapshot_for = out->snapshot_for, from = out->install_from;
+    struct raft_snapshot snapshot = {0};
+    bool install = out->install != NULL, changed = out->role_changed;
+    if (install)
+        snapshot = *out->install;
+    for (size_t i = 0; i < out->send_count; i++)
+        send(h, s, &out->send[i]);
+    /* From here on other steps may follow: OUT is no longer there. */
+    if (changed || s->leading != (raft_role(s->raft) == RAFT_LEADER))
+        role_changed(h, s);
+    if (snapshot_for != 0)
+        cl__snapshot_begin(s, snapshot_for);
+    if (install)
+        cl__snapshot_fetch(s, from, &snapshot);
+    cl__node_kick(h->node); /* the log may have a batch to take, the timer another time */
+}
+
+/* -- inputs ------------------------------------------------------------------------------------ */
+
+/* Reads at times up to this may be asked for soon; a majority has to know it first. */
+static hlc_ts read_wish(struct cl_host *h)
+{
+    struct cl_node *n = h->node;
+    hlc_ts ahead = hlc_from_us(cl__node_now_us(n) + READ_AHEAD_US);
+    hlc_ts least = n->hlc.last + hlc_ms(READ_AHEAD_US / 2000);
+    return ahead > least ? ahead : least;
+}
+
+static void step(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
+{
+    struct raft_output out;
+    uint64_t before = raft_commit_index(s->raft), now_us = env_mono_us(h->node->env);
+    in->now_ms = now_us / 1000;
+    status st = raft_step(s->raft, in, &out);
+    if (st == ST_CORRUPT) {
+        LOG_ERROR("shard.other_history", LOG_U64("shard", s->id),
+                  LOG_U64("committed", raft_commit_index(s->raft)));
+        cl_shard_fence(s, ST_CORRUPT);
+        return;
+    }
+    if (st != ST_OK) {
+        LOG_DEBUG("shard.step_refused", LOG_U64("shard", s->id), LOG_STR("why", status_text(st)));
+        return;
+    }
+    cl__stream_append(&h->node->stream, s, &out);
+    uint64_t commit = out.commit_index;
+    cl_host_output(h, s, &out);
+    if (commit == before)
+        return;
+    s->committed_us = now_us;
+    if (s->inflight_count > 0)
+        cl_shard_apply(s);
+    else
+        s->apply_later = true;
+}
+
+static size_t log_bytes(const struct raft_message *m)
+{
+    size_t sum = 64; /* a hard state */
+    if (m->kind != RAFT_MSG_APPEND)
+        return sum;
+    for (size_t i = 0; i < m->append.count; i++)
+        sum += 64 + (m->append.entries[i].data != NULL ? m->append.entries[i].data->size : 0);
+    return sum;
+}
+
+static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, uint64_t to,
+                       bytes payload)
+{
+    struct cl_node *n = arg;
+    struct cl_host *h = n->host;
+    struct raft_message m;
+    if (!h->started || group < 1 || group > CL_SHARDS || from != node || to != n->topology.self)
+        return;
+    struct cl_shard *s = n->shards[group - 1];
+    if (!takes_part(h, s))
+        return;
+    if (raft_message_decode(payload, &m) != ST_OK || m.from != from || m.to != to) { /* H1 */
+        LOG_WARN("shard.bad_message", LOG_U64("shard", group), LOG_U64("node", node));
+        return;
+    }
+    if (raft_log_admit(n->stream.log, log_bytes(&m)) == ST_OK)
+        step(h, s, &(struct raft_input){.kind = RAFT_MESSAGE, .message = &m});
+    else
+        h->dropped++; /* H2 */
+    raft_message_fini(&m);
+}
+
+static void on_changed(void *arg, uint64_t node, bool up)
+{
+    struct cl_node *n = arg;
+    struct cl_host *h = n->host;
+    for (unsigned i = 0; h->started && i < CL_SHARDS; i++) {
+        struct cl_shard *s = n->shards[i];
+        if (takes_part(h, s))
+            step(h, s,
+                 &(struct raft_input){.kind = up ? RAFT_PEER_UP : RAFT_PEER_DOWN, .peer = node});
+    }
+}
+
+const struct cl_transport_events *cl_host_events(void)
+{
+    static const struct cl_transport_events events = {.message = on_message, .changed = on_changed};
+    return &events;
+}
+
+/* -- time -------------------------------------------------------------------------------------- */
+
+static void tick(struct cl_host *h, struct cl_shard *s)
+{
+    struct raft_input in = {.kind = RAFT_TICK};
+    if (raft_log_admit(h->node->stream.log, 64) != ST_OK)
+        return; /* an election must be written down; the maintenance timer looks again */
+    if (raft_role(s->raft) == RAFT_LEADER)
+        in.read_bound = read_wish(h);
+    step(h, s, &in);
+}
+
+static void on_timer(void *arg)
+{
+    struct cl_host *h = arg;
+    h->timer_ms = UINT64_MAX;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = h->node->shards[i];
+        if (takes_part(h, s) && raft_next_tick_ms(s->raft) <= now_ms(h))
+            tick(h, s);
+    }
+    cl__node_stir(h->node); /* its hook sets the timer */
+}
+
+static void set_timer(struct cl_host *h)
+{
+    uint64_t next = UINT64_MAX, now = now_ms(h);
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        const struct cl_shard *s = h->node->shards[i];
+        uint64_t one = takes_part(h, s) ? raft_next_tick_ms(s->raft) : UINT64_MAX;
+        next = one < next ? one : next;
+    }
+    if (next == h->timer_ms)
+        return;
+    h->timer_ms = next;
+    if (next == UINT64_MAX)
+        loop_timer_stop(h->timer);
+    else /* a tick that found no room is due at once: not in every turn */
+        loop_timer_start(h->timer, next > now ? (next - now) * 1000 : 1000);
+}
+
+static void begin_serving(struct cl_host *h, struct cl_shard *s)
+{
+    struct cl_node *n = h->node;
+    s->opened = true;
+    /* Above what earlier leaders stamped and what they may have let others read. */
+    hlc_raise(&n->hlc, kv_state_applied_ts(s->state));
+    hlc_raise(&n->hlc, raft_read_floor(s->raft));
+    cl__node_bootstrap(n, s);
+}
+
+void cl_host_turn(struct cl_host *h)
+{
+    for (unsigned i = 0; h->started && i < CL_SHARDS; i++) {
+        struct cl_shard *s = h->node->shards[i];
+        if (s->leading && !s->opened && s->fenced == ST_OK && s->applied >= s->ready_index &&
+            h->node->phase == CL_NODE_SERVING)
+            begin_serving(h, s);
+    }
+    if (h->started)
+        set_timer(h);
+}
+
+void cl_host_maintain(struct cl_host *h)
+{
+    struct cl_node *n = h->node;
+    uint64_t leader = raft_leader(n->shards[CL_META]->raft);
+    if (leader == 0 || leader == n->topology.self || n->phase != CL_NODE_SERVING)
+        return;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = n->shards[i];
+        if (s->leading && takes_part(h, s) && cl_transport_up(n->transport, leader))
+            step(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = leader});
+    }
+}
+
+bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s)
+{
+    return raft_lease_until_ms(s->raft) > now_ms(h) &&
+           raft_read_bound(s->raft) > hlc_from_us(cl__node_now_us(h->node)) &&
+           raft_read_bound(s->raft) > h->node->hlc.last + CL_SHARDS;
+}
+
+/* -- the object -------------------------------------------------------------------------------- */
+
+void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct raft_config *out)
+{
+    struct cl_node *n = h->node;
+    const struct cl_topology *t = &n->topology;
+    *out = (struct raft_config){
+        .self = t->self,
+        .election_ms = n->options.election_us / 1000,
+        .heartbeat_ms = n->options.heartbeat_us / 1000,
+        .append_bytes = APPEND_BYTES,
+        .pending_bytes = PENDING_BYTES,
+        .keep_bytes = KEEP_BYTES,
+        .read_bound = hlc_from_us(env_unix_us(n->env) + READ_AHEAD_US + CLOCK_ERROR_US),
+        .seed = n->identity.store_id ^ s->id ^ n->incarnation};
+    for (unsigned i = 0; i < t->count; i++)
+        out->members.at[out->members.count++] =
+            (struct raft_member){.id = t->nodes[i].id, .role = RAFT_VOTER};
+}
+
+struct cl_host *cl_host_new(struct cl_node *n)
+{
+    if (n->topology.count < 2)
+        return NULL;
+    struct cl_host *h = calloc(1, sizeof *h);
+    ASSERT(h != NULL);
+    h->node = n;
+    h->timer_ms = UINT64_MAX;
+    obuf_init(&h->message);
+    return h;
+}
+
+void cl_host_start(struct cl_host *h)
+{
+    h->timer = loop_timer_new(h->node->reactors[0].loop, on_timer, h);
+    h->started = true;
+    set_timer(h);
+}
+
+void cl_host_free(struct cl_host *h)
+{
+    if (h == NULL)
+        return;
+    loop_timer_free(h->timer);
+    obuf_fini(&h->message);
+    free(h);
+}

@@ -1,0 +1,50 @@
+/*
+ * cluster/host.h — the shards' Raft groups of this node among those of the other nodes.
+ *
+ * A node that is listed with others has a host; a node alone has none, and pays nothing. The host
+ * carries messages between the groups and the transport, gives them time, and tells them which
+ * nodes are there. Every voter of cluster.nodes has every shard; a replica's id is its node's.
+ *
+ *   transport --message--> raft_step --outputs--> cl__host_output --> log, transport, shard
+ *
+ * Owner: reactor 0 (role_shard).
+ */
+#ifndef CLUSTER_HOST_H
+#define CLUSTER_HOST_H
+
+#include "cluster/shard.h"
+#include "cluster/transport.h"
+
+struct cl_host;
+struct raft_config;
+
+/* Before the log is read. NULL: this node is alone. */
+struct cl_host *cl_host_new(struct cl_node *n);
+void cl_host_free(struct cl_host *h); /* NULL is fine */
+/* What the transport shall call; the argument is the node. */
+const struct cl_transport_events *cl_host_events(void);
+/* Members, times and bounds of S's group. */
+void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct raft_config *out);
+/* The loop is about to run: groups get their first tick. */
+void cl_host_start(struct cl_host *h);
+/* End of the turn: groups whose log was applied up to what it held when they began to lead are
+ * told so, and the timer is set to what the groups wait for. */
+void cl_host_turn(struct cl_host *h);
+/* Once in a while: the shards gather at the leader of the first, so that what one statement needs
+ * is led by one node. */
+void cl_host_maintain(struct cl_host *h);
+
+/* Everything of a step's output but what goes to the own log. */
+void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_output *out);
+/* May S, which leads, serve reads now? Other leaders are excluded until the lease ends. */
+bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s);
+
+/* -- where snapshots will be joined ------------------------------------------------------------ */
+
+/* REPLICA lacks what the log here no longer holds. Ends in RAFT_SNAPSHOT_READY or _FAILED. */
+void cl__snapshot_begin(struct cl_shard *s, uint64_t replica);
+/* Replace the state of S by SNAPSHOT of FROM_NODE. Ends in RAFT_INSTALLED or _INSTALL_FAILED. */
+void cl__snapshot_fetch(struct cl_shard *s, uint64_t from_node,
+                        const struct raft_snapshot *snapshot);
+
+#endif
