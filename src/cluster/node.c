@@ -188,6 +188,9 @@ static status read_topology(struct cl_node *n, struct cl_identity *wanted, struc
     wanted->node_id = (uint64_t)config_int(n->config, "cluster.node");
     ST_TRY(cl_topology_parse(config_string(n->config, "cluster.nodes"), wanted->node_id,
                              &n->topology, err));
+    if (n->topology.count > RAFT_VOTERS_MAX)
+        return err_set(err, ST_INVALID, "setting \"cluster.nodes\": more than %u nodes",
+                       RAFT_VOTERS_MAX);
     if (n->topology.count == 0 || wanted->cluster_id != 0)
         return ST_OK;
     err_set(err, ST_INVALID, "setting \"cluster.nodes\" lists nodes, but \"cluster.id\" is 0");
