@@ -30,9 +30,9 @@ struct cl_reactor {
  * ST_LOCKED (another process), ST_INVALID (foreign or newer format), ST_CORRUPT (damage), ST_IO. */
 NODISCARD status cl_node_open(struct env *env, const struct config *config, const char *dir,
                               struct cl_node **out, struct err *err);
-/* Starts the reactors. Shards elect leaders; READY runs on reactor 0 when all serve here, which among
- * other nodes may be late or never. FAILED runs once, on reactor 0, when the log or the store is lost
- * for good: the process must exit then. */
+/* Starts the reactors. Shards elect leaders; READY runs on reactor 0 when all serve here, which
+ * among other nodes may be late or never. FAILED runs once, on reactor 0, when the log or the store
+ * is lost for good: the process must exit then. */
 void cl_node_start(struct cl_node *n, void (*ready)(void *arg),
                    void (*failed)(void *arg, status st), void *arg);
 /* From reactor 0: stops accepting commands, waits for those under way, syncs, then calls DONE. */
