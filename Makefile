@@ -49,7 +49,7 @@ bench-deps:
 	@tools/deps bench
 
 bench: build bench-deps
-	@bench/run --minutes 14 --out $(BENCH_OUT)
+	@bench/run --minutes 14.5 --out $(BENCH_OUT)
 
 bench-quick: build bench-deps
 	@bench/run --quick --minutes 3.5 --out $(BENCH_OUT)
