@@ -95,7 +95,7 @@ unsigned kv_run_seek(const struct kv_run *r, bytes key)
 
     while (low < high) {
         unsigned middle = (low + high) / 2;
-        bytes k, v;
+        bytes k = BYTES_EMPTY, v;
 
         (void)kv_run_entry(r, middle, &k, &v);
         if (bytes_cmp(k, key) < 0)
@@ -380,23 +380,27 @@ static struct kv_run *run_new(const struct kv_run_maker *m, bytes to)
     return r;
 }
 
-/* Do LEFT and M touch, and are they one run together? */
-static bool joins(const struct kv_run *left, const struct kv_run_maker *m)
+static bool fit_together(const struct kv_run *r, const struct kv_run_maker *m)
 {
-    return bytes_eq(kv_run_end(left), bytes_make(m->data, m->from_size)) &&
-           left->count + m->count <= ENTRIES_MAX && entries_end(left) + m->size <= BYTES_MAX;
+    return r->count + m->count <= ENTRIES_MAX && entries_end(r) + m->size <= BYTES_MAX;
+}
+
+static void add_all(struct kv_run_maker *m, const struct kv_run *r)
+{
+    bytes key, value;
+
+    for (unsigned i = 0; kv_run_entry(r, i, &key, &value); i++)
+        (void)kv_run_add(m, key, value);
 }
 
 /* M becomes what LEFT and M hold together. */
-static void join(const struct kv_run *left, struct kv_run_maker *m)
+static void join_left(const struct kv_run *left, struct kv_run_maker *m)
 {
     struct kv_run_maker both = {0};
-    bytes key, value;
     size_t begin = m->from_size;
 
     kv_run_begin(&both, run_from(left));
-    for (unsigned i = 0; kv_run_entry(left, i, &key, &value); i++)
-        (void)kv_run_add(&both, key, value);
+    add_all(&both, left);
     for (unsigned i = 0; i < m->count; i++) {
         size_t middle = m->ends[2 * i], end = m->ends[2 * i + 1];
 
@@ -417,20 +421,35 @@ static bool overlaps(struct kv_runs *c, const struct kv_run_maker *m, bytes to)
     return there != NULL || (next != NULL && bytes_cmp(run_from(next), to) < 0);
 }
 
+/* What is kept between two runs is kept however short it is, else pages would miss it for ever. */
 static void keep(struct kv_runs *c, struct kv_run_maker *m, bytes to)
 {
     struct kv_run *path[LEVELS];
+    struct kv_run *left, *right, *drop_right = NULL;
 
     if (overlaps(c, m, to))
         return;
     path_to(c, bytes_make(m->data, m->from_size), false, path);
-    if (path[0] != &c->head && joins(path[0], m)) {
-        join(path[0], m);
-        drop(c, path[0]);
-    } else if (m->count < ENTRIES_MIN) {
+    left = path[0] != &c->head ? path[0] : NULL;
+    right = path[0]->next[0];
+    if (left != NULL && !bytes_eq(kv_run_end(left), bytes_make(m->data, m->from_size)))
+        left = NULL;
+    if (right != NULL && !bytes_eq(run_from(right), to))
+        right = NULL;
+    if (left == NULL && right == NULL && m->count < ENTRIES_MIN)
         return;
+    if (right != NULL && fit_together(right, m)) {
+        add_all(m, right);
+        to = kv_run_end(right);
+        drop_right = right;
+    }
+    if (left != NULL && fit_together(left, m)) {
+        join_left(left, m);
+        drop(c, left);
     }
     struct kv_run *r = run_new(m, to);
+    if (drop_right != NULL)
+        drop(c, drop_right); /* its end was copied */
     make_room(c, r->size);
     if (c->bytes + r->size > c->bytes_max) {
         kv_run_give_back(r);

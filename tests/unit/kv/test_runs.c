@@ -186,6 +186,26 @@ static void test_a_second_listing_needs_no_iterator(void **state)
     kv_store_close(s);
 }
 
+/* Pages that begin everywhere leave no gap that each later page would miss. */
+static void test_short_gaps_are_closed(void **state)
+{
+    struct kv_store *s = filled(1 << 20, KEYS);
+    struct kv_runs_stats stats;
+    (void)state;
+
+    for (unsigned from = 1003; from > 0; from -= from > 3 ? 3 : 1)
+        assert_int_equal(list_all(s, from, from + 1000), 1000);
+    uint64_t before = iterators(s);
+    assert_int_equal(list_all(s, 1, 2003), 2002);
+    assert_int_equal(iterators(s), before);
+    for (unsigned from = 700; from > 690; from--)
+        assert_int_equal(list_all(s, from, from + 1000), 1000);
+    assert_int_equal(iterators(s), before);
+    kv_runs_stats(s->runs, &stats);
+    assert_true(stats.runs < 40); /* of 8 full ones */
+    kv_store_close(s);
+}
+
 static void test_a_cold_block_is_no_matter_for_a_run(void **state)
 {
     struct kv_store *s = filled(1 << 20, KEYS);
@@ -275,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pages_are_the_stores),
         cmocka_unit_test(test_a_second_listing_needs_no_iterator),
+        cmocka_unit_test(test_short_gaps_are_closed),
         cmocka_unit_test(test_a_cold_block_is_no_matter_for_a_run),
         cmocka_unit_test(test_nothing_is_kept_while_a_batch_is_under_way),
         cmocka_unit_test(test_one_long_listing_does_not_push_out_what_is_used),
