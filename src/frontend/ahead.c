@@ -135,7 +135,10 @@ bool fe_ahead_wanted(const struct fe_session *s, const struct fe_portal *p)
     const struct pl_plan *plan = p->statement->stmt.plan;
     if (plan->kind != PL_WRITE || plan->returns_rows || fe_read_only(s))
         return false;
-    return s->ahead_count < FE_AHEAD_MAX && (s->ahead != NULL || fe_conn_more_behind(s->conn));
+    /* What stands between a write that fails and its Sync is dropped: nothing may. */
+    bool more;
+    return s->ahead_count < FE_AHEAD_MAX && fe_conn_sync_behind(s->conn, &more) &&
+           (s->ahead != NULL || more);
 }
 
 status fe_ahead_start(struct fe_session *s, struct fe_portal *p)

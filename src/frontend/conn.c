@@ -446,16 +446,17 @@ uint8_t fe_conn_peek(const struct fe_conn *c)
     }
 }
 
-bool fe_conn_more_behind(const struct fe_conn *c)
+bool fe_conn_sync_behind(const struct fe_conn *c, bool *more)
 {
     bytes in = bytes_make(c->in.data + c->in_at, input_left(c));
     struct fe_frame f;
-    for (bool first = true; fe_frame_next(in, &f) == FE_FRAME_OK; first = false) {
-        in = bytes_make(in.data + f.total, in.size - f.total);
-        if (in.size == 0 || (!first && f.type != 'C'))
-            break;
-    }
-    return in.size > 0;
+    if (fe_frame_next(in, &f) != FE_FRAME_OK)
+        return false;
+    in = bytes_make(in.data + f.total, in.size - f.total);
+    if (fe_frame_next(in, &f) != FE_FRAME_OK || f.type != 'S')
+        return false;
+    *more = in.size > f.total;
+    return true;
 }
 
 static void consume(struct fe_conn *c, size_t n)

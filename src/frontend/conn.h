@@ -127,8 +127,8 @@ void fe_conn_free(struct fe_conn *c);
 /* The type of the first whole message after the current one that is not a Close; 0 = none is
  * there. */
 uint8_t fe_conn_peek(const struct fe_conn *c);
-/* Is there more than that message? */
-bool fe_conn_more_behind(const struct fe_conn *c);
+/* Is a Sync right behind the current message? MORE: and something behind it. */
+bool fe_conn_sync_behind(const struct fe_conn *c, bool *more);
 /* From here on both directions go through TLS, if the server has a certificate; else false. ALPN:
  * it must name the protocol. */
 bool fe_conn_tls_start(struct fe_conn *c, bool alpn);
