@@ -10,18 +10,34 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* "|a|b|" as "Available values: a, b." */
+/* "|a|b||c|" as "Available values: a, b."; c is taken, too. */
 static void hint_choices(const char *choices, struct err *err)
 {
     char list[200];
     size_t n = 0;
-    for (const char *p = choices; p[1] != '\0'; p = strchr(p + 1, '|')) {
+    for (const char *p = choices; p[1] != '\0' && p[1] != '|'; p = strchr(p + 1, '|')) {
         size_t word = strcspn(p + 1, "|");
         n += (size_t)snprintf(list + n, sizeof list - n, "%s%.*s", n > 0 ? ", " : "", (int)word,
                               p + 1);
         ASSERT(n < sizeof list);
     }
     err_hint(err, "Available values: %s.", list);
+}
+
+static bool datestyle_word(const char *p, size_t n, const char **style, const char **order);
+
+static void unknown_word(const char *value, struct err *err)
+{
+    const char *style, *order;
+    for (const char *p = value; *p != '\0';) {
+        size_t n = strcspn(p, ", \t");
+        if (n > 0 && !datestyle_word(p, n, &style, &order)) {
+            err_detail(err, "Unrecognized key word: \"%.*s\".", (int)n, p);
+            return;
+        }
+        p += n;
+        p += strspn(p, ", \t");
+    }
 }
 
 static status bad_value(const struct fe_setting *g, const char *value, struct err *err)
@@ -31,6 +47,8 @@ static status bad_value(const struct fe_setting *g, const char *value, struct er
     err_set(err, ST_INVALID, "invalid value for parameter \"%s\": \"%s\"", g->name, value);
     if (g->kind == KIND_ENUM)
         hint_choices(g->choices, err);
+    if (g->kind == KIND_DATESTYLE)
+        unknown_word(value, err);
     if (g->kind == KIND_TIME && strspn(value, "0123456789 ") > 0)
         err_hint(err, "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", "
                       "and \"d\".");

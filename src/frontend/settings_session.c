@@ -21,7 +21,7 @@
 #include <strings.h>
 
 #define ISOLATION_CHOICES "|serializable|repeatable read|read committed|read uncommitted|"
-#define MESSAGE_CHOICES "|debug5|debug4|debug3|debug2|debug1|debug|log|info|notice|warning|error|"
+#define MESSAGE_CHOICES "|debug5|debug4|debug3|debug2|debug1|log|notice|warning|error||debug|info|"
 
 /* In order of names without regard to case: SHOW ALL prints them so. */
 static const struct fe_setting table[] = {
