@@ -225,7 +225,10 @@ status pl__compile_copy(struct pl__compile *c, const struct ast_stmt *s)
     ST_TRY(settle(c, u));
     if (s->query != NULL)
         return inner_query(c, s, u);
-    ST_TRY(pl__table_of(c, &s->table, &def));
+    status st = pl__table_of(c, &s->table, &def);
+    if (st != ST_OK && c->err != NULL)
+        c->err->position = 0; /* utility statements have no positions of names */
+    ST_TRY(st);
     if (def == NULL)
         return pl__error(c, s->table.at, ST_UNSUPPORTED, NULL,
                          "COPY is for the tables of schema public");

@@ -459,6 +459,13 @@ static status int_from_binary(bytes data, size_t size, int64_t *out, struct err 
     return ST_OK;
 }
 
+static status byte_from_binary(bytes data, int64_t *out, struct err *err)
+{
+    if (data.size == 0)
+        return err_set(err, ST_PROTOCOL, "no data left in message");
+    return int_from_binary(data, 1, out, err);
+}
+
 /* time(8) days(4) months(4) */
 static status interval_from_binary(bytes data, int64_t *out, struct err *err)
 {
@@ -522,11 +529,11 @@ status pl_value_from_binary(uint32_t oid, bytes data, struct arena *a, struct pl
             return err_set_state(err, ST_INVALID, "22008", "timestamp out of range");
         return ST_OK;
     case OID_BOOL:
-        ST_TRY(int_from_binary(data, 1, &out->i, err));
+        ST_TRY(byte_from_binary(data, &out->i, err));
         out->i = out->i != 0;
         return ST_OK;
     case OID_CHAR:
-        ST_TRY(int_from_binary(data, 1, &out->i, err));
+        ST_TRY(byte_from_binary(data, &out->i, err));
         out->i &= 0xff;
         return ST_OK;
     case OID_FLOAT4:
