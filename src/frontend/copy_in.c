@@ -111,6 +111,7 @@ status fe_run_copy_in(struct fe_session *s, const struct pl_plan *plan)
     if (u->null_text != NULL)
         c->parser.null_text = u->null_text;
     c->parser.header = u->header;
+    c->parser.expected = u->column_count;
     fe_txn_touch(s);
     c->in_transaction = s->txn != FE_TXN_IDLE;
     fe_context(s, &c->context);
@@ -143,11 +144,23 @@ static void put_context(struct fe_session *s, const struct fe_copy *c,
         return;
     }
     int n = (int)(row->text.size < 100 ? row->text.size : 100);
-    if (n > 0)
+    if (row->text.data != NULL)
         snprintf(w->context, sizeof w->context, "%s: \"%.*s\"", prefix, n,
                  (const char *)row->text.data);
     else
         snprintf(w->context, sizeof w->context, "%s", prefix);
+}
+
+void fe_copy_in_context(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    const struct fe_copy *c = w->copy;
+    bool binary = c->parser.kind == FE_COPY_BINARY;
+    if (binary && !c->parser.signature_seen)
+        return;
+    uint64_t line = c->parser.lines_before + (binary || !c->parser.ended);
+    snprintf(w->context, sizeof w->context, "COPY %s, line %llu", c->table->name,
+             (unsigned long long)line);
 }
 
 static struct kv_datum *new_row(struct fe_copy *c)
@@ -176,14 +189,23 @@ static struct kv_datum *new_row(struct fe_copy *c)
     return &c->values[newest][(size_t)c->ops[newest].row_count * u->column_count];
 }
 
+/* Bytes that are no characters are found before there is a line to show. */
+static NODISCARD status check_line(struct fe_session *s, const struct fe_copy *c,
+                                   struct fe_copy_row *row)
+{
+    if (c->parser.kind == FE_COPY_BINARY || s->settings.sql_ascii)
+        return ST_OK;
+    status st = fe_utf8_check(row->text, &s->work->err);
+    if (st != ST_OK)
+        row->text = BYTES_EMPTY;
+    return st;
+}
+
 static NODISCARD status check_fields(struct fe_session *s, const struct fe_copy *c,
                                      const struct fe_copy_row *row)
 {
     const struct pl_utility *u = c->plan->utility;
     struct err *err = &s->work->err;
-    if (c->parser.kind == FE_COPY_BINARY && row->count != u->column_count)
-        return err_set_state(err, ST_INVALID, "22P04", "row field count is %u, expected %u",
-                             row->count, u->column_count);
     if (row->count > u->column_count)
         return err_set_state(err, ST_INVALID, "22P04", "extra data after last expected column");
     if (row->count < u->column_count)
@@ -281,9 +303,12 @@ static NODISCARD status take_rows(struct fe_session *s)
         if (st == ST_NOT_FOUND || st == ST_END)
             break;
         if (st == ST_OK)
+            st = check_line(s, c, &row);
+        if (st == ST_OK)
             st = add_row(s, c, &row);
         if (st != ST_OK) {
-            put_context(s, c, &row);
+            if (c->parser.line > 0) /* else the header is wrong */
+                put_context(s, c, &row);
             return st;
         }
     }
@@ -327,6 +352,7 @@ void fe_copy_in_fail(struct fe_session *s, bytes body)
         int n = (int)(m.reason.size < 400 ? m.reason.size : 400);
         st = err_set(err, ST_CANCELLED, "COPY from stdin failed: %.*s", n,
                      (const char *)m.reason.data);
+        fe_copy_in_context(s);
     }
     fe_copy_in_abort(s, st);
 }

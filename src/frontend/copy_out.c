@@ -85,19 +85,20 @@ static void put_response(struct fe_session *s)
     fe_message_end(o, at);
 }
 
-static void put_data(struct obuf *o, const void *data, size_t size)
+/* The binary header has no message of its own: it is in that of the first row, or of the trailer. */
+void fe_copy_header(struct fe_run *r, struct obuf *o)
 {
-    size_t at = fe_message_begin(o, 'd');
-    obuf_put(o, data, size);
-    fe_message_end(o, at);
+    if (!r->copy_header)
+        return;
+    r->copy_header = false;
+    obuf_put(o, binary_header, sizeof binary_header);
 }
 
 static void put_header(struct fe_session *s, const struct pl_utility *u)
 {
     struct fe_run *r = &s->work->run;
     struct obuf *o = fe_out(s);
-    if (r->copy_binary)
-        put_data(o, binary_header, sizeof binary_header);
+    r->copy_header = r->copy_binary;
     if (!u->header || r->copy_binary)
         return;
     size_t at = fe_message_begin(o, 'd');
@@ -111,8 +112,12 @@ static status copied(struct fe_session *s)
 {
     struct fe_run *r = &s->work->run;
     struct obuf *o = fe_out(s);
-    if (r->copy_binary)
-        put_data(o, "\377\377", 2);
+    if (r->copy_binary) {
+        size_t at = fe_message_begin(o, 'd');
+        fe_copy_header(r, o);
+        obuf_put(o, "\377\377", 2);
+        fe_message_end(o, at);
+    }
     fe_put_empty(o, 'c');
     fe_run_tag(r, "COPY", r->rows);
     return ST_OK;

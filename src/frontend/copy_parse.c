@@ -274,6 +274,22 @@ static void split_csv(const struct fe_copy_parser *p, bytes line, struct arena *
     out->count = count;
 }
 
+/* The marker ends the data behind a row's last field, too; nowhere else. */
+static NODISCARD status cut_end_marker(struct fe_copy_parser *p, bytes *line, struct err *err)
+{
+    for (size_t i = 0; i + 1 < line->size; i++) {
+        if (line->data[i] != '\\')
+            continue;
+        if (line->data[++i] != '.')
+            continue;
+        if (i + 1 < line->size)
+            return bad(err, "end-of-copy marker corrupt");
+        p->ended = true;
+        line->size = i - 1;
+    }
+    return ST_OK;
+}
+
 static NODISCARD status next_line(struct fe_copy_parser *p, bool last, struct arena *a,
                                   struct fe_copy_row *out, struct err *err)
 {
@@ -282,14 +298,20 @@ static NODISCARD status next_line(struct fe_copy_parser *p, bool last, struct ar
         ST_TRY(take_line(p, last, &line, err));
         p->header = false;
     }
-    ST_TRY(take_line(p, last, &line, err));
-    out->text = line;
+    line = BYTES_EMPTY;
+    status st = take_line(p, last, &line, err);
+    if (st == ST_OK || p->kind == FE_COPY_CSV)
+        out->text = line;
+    ST_TRY(st);
     if (bytes_eq(line, BYTES_LIT("\\."))) {
         p->ended = true;
         return ST_END;
     }
-    if (p->kind == FE_COPY_TEXT)
+    if (p->kind == FE_COPY_TEXT) {
+        ST_TRY(cut_end_marker(p, &line, err));
+        out->text = line;
         return split_text(p, line, a, out, err);
+    }
     split_csv(p, line, a, out);
     return ST_OK;
 }
@@ -327,6 +349,11 @@ static NODISCARD status skip_header(struct fe_copy_parser *p, bool last, struct 
     return ST_OK;
 }
 
+static NODISCARD status after_end(const struct fe_copy_parser *p, struct err *err)
+{
+    return p->in.size > p->at ? bad(err, "received copy data after EOF marker") : ST_END;
+}
+
 /* Is the whole row there? Fills fields that point into the input. */
 static NODISCARD status next_tuple(struct fe_copy_parser *p, bool last, struct arena *a,
                                    struct fe_copy_row *out, struct err *err)
@@ -334,16 +361,21 @@ static NODISCARD status next_tuple(struct fe_copy_parser *p, bool last, struct a
     size_t left = p->in.size - p->at, i = 2;
     if (left == 0)
         return last ? ST_END : ST_NOT_FOUND;
+    p->line = p->lines_before + 1; /* errors from here on are of this row */
     if (left < 2)
         return last ? bad(err, "unexpected EOF in COPY data") : ST_NOT_FOUND;
     const uint8_t *d = p->in.data + p->at;
     int16_t count = (int16_t)load(d, 2);
     if (count == -1) {
         p->ended = true;
-        return ST_END;
+        p->at += 2;
+        return after_end(p, err);
     }
     if (count < 0)
         return bad(err, "invalid field count in COPY data");
+    if (p->expected > 0 && (unsigned)count != p->expected)
+        return err_set_state(err, ST_INVALID, "22P04", "row field count is %d, expected %u", count,
+                             p->expected);
     out->count = (unsigned)count;
     out->fields = arena_alloc(a, sizeof(bytes) * (out->count + 1));
     out->nulls = arena_alloc(a, sizeof(bool) * (out->count + 1));
@@ -363,7 +395,7 @@ static NODISCARD status next_tuple(struct fe_copy_parser *p, bool last, struct a
     }
     out->text = BYTES_EMPTY;
     p->at += i;
-    p->line = ++p->lines_before;
+    p->lines_before++;
     /* The input may move when more is fed. */
     for (unsigned f = 0; f < out->count; f++)
         out->fields[f] = arena_copy(a, out->fields[f]);
@@ -389,7 +421,7 @@ status fe_copy_next(struct fe_copy_parser *p, bool last, struct arena *a, struct
                     struct err *err)
 {
     if (p->ended)
-        return ST_END;
+        return p->kind == FE_COPY_BINARY ? after_end(p, err) : ST_END;
     return p->kind == FE_COPY_BINARY ? next_binary(p, last, a, out, err)
                                      : next_line(p, last, a, out, err);
 }

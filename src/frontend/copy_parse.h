@@ -20,6 +20,7 @@ struct fe_copy_parser {
     char delimiter, quote, escape;
     const char *null_text; /* borrowed */
     bool header;           /* csv: the first line is names */
+    unsigned expected;     /* binary: fields of a row; 0 = any number */
     struct obuf in;        /* private from here on */
     size_t at, scanned;
     size_t wanted;         /* binary: bytes before the next try */

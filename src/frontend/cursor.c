@@ -58,7 +58,7 @@ static void declare_planned(struct fe_session *s, status st)
 status fe_run_declare(struct fe_session *s, const struct pl_plan *plan)
 {
     const struct pl_utility *u = plan->utility;
-    if (!u->hold && s->txn != FE_TXN_BLOCK && s->txn != FE_TXN_IMPLICIT)
+    if (!u->hold && !fe_txn_in_block(s))
         return err_set_state(&s->work->err, ST_TXN_STATE, "25P01",
                              "DECLARE CURSOR can only be used in transaction blocks");
     status st =
@@ -93,6 +93,9 @@ status fe_run_fetch(struct fe_session *s, const struct pl_plan *plan)
         err_hint(&s->work->err, "Declare the cursor again, or select in descending order.");
         return st;
     }
+    if (p->statement->stmt.plan != NULL && !fe_is_source(p->statement->stmt.plan))
+        return err_set(&s->work->err, ST_UNSUPPORTED,
+                       "a cursor over this kind of statement is not supported");
     if (p->statement->stmt.plan == NULL || !fe_statement_shape(s, p->statement).rows)
         return err_set_state(&s->work->err, ST_TXN_STATE, "55000", "portal \"%s\" has no rows",
                              u->name);
@@ -111,7 +114,7 @@ status fe_run_close(struct fe_session *s, const struct pl_plan *plan)
     struct fe_run *r = &s->work->run;
     const char *name = plan->utility->name;
     if (name == NULL) {
-        fe_portal_drop_all(s, true, 0);
+        fe_portal_drop_others(s, r->portal);
         snprintf(r->tag, sizeof r->tag, "CLOSE CURSOR ALL");
         return ST_OK;
     }

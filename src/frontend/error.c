@@ -32,6 +32,18 @@ static void put_field(struct obuf *o, char code, const char *text)
     put_text(o, text);
 }
 
+/* Positions count characters of the whole message, and where a piece ends the grammar has met a
+ * semicolon. */
+void fe_error_of_piece(struct err *err, bytes whole, bytes piece)
+{
+    static const char at_end[] = " at end of input";
+    for (const uint8_t *p = whole.data; err->position > 0 && p < piece.data; p++)
+        err->position += (*p & 0xC0) != 0x80;
+    char *end = strstr(err->message, at_end);
+    if (end != NULL && piece.data + piece.size < whole.data + whole.size)
+        memcpy(end, " at or near \";\"", sizeof " at or near \";\"");
+}
+
 void fe_put_error(struct obuf *o, char type, const char *severity, const struct err *err,
                   const char *context)
 {

@@ -175,6 +175,13 @@ static struct fe_shape show_shape(const struct fe_statement *st)
     return (struct fe_shape){c, 1, true};
 }
 
+bool fe_is_source(const struct pl_plan *plan)
+{
+    return plan != NULL &&
+           (plan->kind == PL_READ || plan->kind == PL_WRITE || plan->kind == PL_VALUES ||
+            plan->kind == PL_CATALOG || plan->kind == PL_FUNCTION);
+}
+
 struct fe_shape fe_statement_shape(struct fe_session *s, const struct fe_statement *st)
 {
     const struct pl_plan *plan = st->stmt.plan;
@@ -183,7 +190,8 @@ struct fe_shape fe_statement_shape(struct fe_session *s, const struct fe_stateme
         return none;
     if (plan->kind == PL_FETCH) {
         const struct fe_portal *p = fe_portal_find(s, plan->utility->name);
-        return p == NULL || plan->utility->is_move ? none : fe_statement_shape(s, p->statement);
+        bool rows = p != NULL && fe_is_source(p->statement->stmt.plan) && !plan->utility->is_move;
+        return rows ? fe_statement_shape(s, p->statement) : none;
     }
     if (plan->kind == PL_EXECUTE) {
         const struct fe_statement *named = fe_statement_find(s, plan->utility->name);
@@ -226,7 +234,7 @@ static NODISCARD status rows_out(struct fe_session *s)
     bool limited = r->limit != INT64_MAX && r->shape.rows && r->rows == r->limit;
     if (limited && (p->stored || p->statement->stmt.plan->kind == PL_READ))
         r->suspended = true;
-    else if (strcmp(word, "SELECT") == 0)
+    else if (r->shape.rows)
         fe_run_tag(r, word, r->rows);
     else
         memcpy(r->tag, p->tag, sizeof p->tag);
@@ -383,16 +391,19 @@ static void write_done(struct fe_session *s, status st)
     fe_run_finish(s, write_taken(s, st));
 }
 
+static NODISCARD status check_writable(struct fe_session *s, const struct pl_plan *plan)
+{
+    if (plan->kind != PL_WRITE || !fe_read_only(s))
+        return ST_OK;
+    return err_set_state(&s->work->err, ST_TXN_STATE, "25006",
+                         "cannot execute %.*s in a read-only transaction",
+                         (int)strcspn(plan->tag, " "), plan->tag);
+}
+
 static NODISCARD status write_start(struct fe_session *s)
 {
     struct fe_work *w = s->work;
     struct fe_portal *p = w->run.source;
-    if (fe_read_only(s)) {
-        const char *tag = p->statement->stmt.plan->tag;
-        return err_set_state(&w->err, ST_TXN_STATE, "25006",
-                             "cannot execute %.*s in a read-only transaction",
-                             (int)strcspn(tag, " "), tag);
-    }
     fe_txn_touch(s);
     w->op = &p->bound.op;
     status st = cl_ops(s->client, fe_call(s), &w->op, 1);
@@ -530,7 +541,14 @@ status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *a
     r->source = source;
     source->refs++;
     r->after = after;
-    ST_TRY(fe_portal_bind(s, source));
+    ST_TRY(check_writable(s, source->statement->stmt.plan));
+    status bound = fe_portal_bind(s, source);
+    if (UNLIKELY(bound != ST_OK)) {
+        /* Not of the text, but of its execution: the rows have been announced. */
+        if (r->sink == FE_SINK_ROWS && strcmp(s->work->err.sqlstate, "2201W") == 0)
+            fe_describe_once(s);
+        return bound;
+    }
     if (UNLIKELY(s->limited))
         ST_TRY(fe_check_powers(s, &source->bound));
     if (kind == PL_READ) {
@@ -540,10 +558,10 @@ status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *a
     }
     if (source->stored)
         return source_end(s, ST_OK);
-    if (source->started && strcmp(source->statement->stmt.plan->tag, "SELECT") == 0)
-        return source_end(s, ST_OK);
-    if (source->started)
+    if (source->started && !r->shape.rows)
         return cannot_run_again(s, source);
+    if (source->started) /* all of its rows went out */
+        return source_end(s, ST_OK);
     source->started = true;
     r->target = fe_out(s);
     if (r->shape.rows && (r->limit != INT64_MAX || source->cursor)) {
@@ -560,6 +578,25 @@ status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *a
     }
 }
 
+/* Bind takes any format code; rows can be written in two. */
+static NODISCARD status check_formats(struct fe_session *s)
+{
+    const struct fe_run *r = &s->work->run;
+    for (unsigned i = 0; r->shape.rows && i < r->format_count; i++)
+        if (r->formats[i] != 0 && r->formats[i] != 1)
+            return err_set(&s->work->err, ST_INVALID, "unsupported format code: %d", r->formats[i]);
+    return ST_OK;
+}
+
+/* What is no query is run once: only rows can be left for another Execute. */
+static NODISCARD status run_once(struct fe_session *s, struct fe_portal *p)
+{
+    if (p->started && !s->work->run.shape.rows)
+        return cannot_run_again(s, p);
+    p->started = true;
+    return ST_OK;
+}
+
 status fe_run_plan(struct fe_session *s, struct fe_portal *p)
 {
     struct fe_run *r = &s->work->run;
@@ -570,14 +607,20 @@ status fe_run_plan(struct fe_session *s, struct fe_portal *p)
         r->empty = true;
         return ST_OK;
     }
+    fe_txn_query(s, plan->kind, false);
     r->shape = fe_statement_shape(s, p->statement);
     r->describe_now = r->describe && r->shape.rows;
-    switch (plan->kind) {
+    ST_TRY(check_formats(s));
+    switch ((int)plan->kind) {
     case PL_READ:
     case PL_WRITE:
     case PL_VALUES:
     case PL_CATALOG:
     case PL_FUNCTION: return fe_run_source(s, p, rows_out);
+    default: break;
+    }
+    ST_TRY(run_once(s, p));
+    switch ((int)plan->kind) {
     case PL_COPY_IN: return fe_run_copy_in(s, plan);
     case PL_COPY_OUT: return fe_run_copy_out(s, plan);
     case PL_DECLARE: return fe_run_declare(s, plan);
@@ -587,21 +630,6 @@ status fe_run_plan(struct fe_session *s, struct fe_portal *p)
     case PL_EXECUTE: return fe_run_execute(s, plan);
     case PL_EXPLAIN: return fe_run_explain(s, plan);
     case PL_ROLE: return fe_run_role(s, plan);
-    case PL_EMPTY:
-    case PL_BEGIN:
-    case PL_COMMIT:
-    case PL_ROLLBACK:
-    case PL_SAVEPOINT:
-    case PL_ROLLBACK_TO:
-    case PL_RELEASE:
-    case PL_SET:
-    case PL_SHOW:
-    case PL_RESET:
-    case PL_DISCARD:
-    case PL_DEALLOCATE:
-    case PL_LISTEN:
-    case PL_UNLISTEN:
-    case PL_NOTIFY: break;
+    default: return fe_run_utility(s, plan);
     }
-    return fe_run_utility(s, plan);
 }

@@ -25,6 +25,12 @@ struct fe_page {
 /* What follows when all rows of a source went out. ST_PENDING if it waits in turn. */
 typedef status fe_after(struct fe_session *s);
 
+/* COMMIT AND CHAIN: what the next transaction is to be. */
+struct fe_chain {
+    bool wanted, read_only;
+    const char *isolation;
+};
+
 /* One execution. Part of fe_work. */
 struct fe_run {
     struct fe_portal *portal; /* as asked for */
@@ -43,8 +49,10 @@ struct fe_run {
     bool empty;        /* out: EmptyQueryResponse */
     bool timed;        /* EXPLAIN ANALYZE: calls take their times */
     bool copy_csv, copy_binary;
+    bool copy_header; /* binary: still due */
     char copy_delimiter, copy_quote, copy_escape;
     const char *copy_null;
+    struct fe_chain chain;
     char tag[64]; /* out */
     fe_next *done;
     fe_after *after; /* the rows of SOURCE */
@@ -53,6 +61,7 @@ struct fe_run {
     struct obuf scratch;
     struct fe_page page; /* reads into FE_SINK_ROWS */
     struct fe_statement *inner;
+    bytes inner_whole, inner_text; /* of a Parse: the message, and its statement */
 };
 
 /* All that exists between a message and its ReadyForQuery. Lent by the worker. */
@@ -77,6 +86,7 @@ struct fe_work {
     bool stalled, yielded; /* … for output to drain; for its turn */
     bool sleeping;         /* … for the sleep timer */
     bool extended;         /* the current message is of the extended protocol */
+    bool pipes;            /* an Execute of what leaves its transaction open */
     bool cancelled, timed_out;
     bool uncertain; /* waits for a write: a cancel comes too late */
     struct loop_timer *sleep;
@@ -97,6 +107,8 @@ NODISCARD status fe_run_source(struct fe_session *s, struct fe_portal *source, f
 NODISCARD status fe_run_plan(struct fe_session *s, struct fe_portal *p);
 /* Sends the RowDescription if it is still due. */
 void fe_describe_once(struct fe_session *s);
+/* Does PLAN give rows, or change data, by itself? The others may lead to one, or in circles. */
+bool fe_is_source(const struct pl_plan *plan);
 /* Columns that a statement, or a portal, returns. */
 struct fe_shape fe_statement_shape(struct fe_session *s, const struct fe_statement *st);
 /* A tag of KIND with a count. */
@@ -130,6 +142,8 @@ NODISCARD status fe_run_copy_in(struct fe_session *s, const struct pl_plan *plan
 void fe_copy_in_data(struct fe_session *s, bytes data);
 void fe_copy_in_done(struct fe_session *s);
 void fe_copy_in_fail(struct fe_session *s, bytes body);
+/* CONTEXT of what went wrong between rows: the line that would have come. */
+void fe_copy_in_context(struct fe_session *s);
 /* Ends the mode with the error in work->err. */
 void fe_copy_in_abort(struct fe_session *s, status st);
 void fe_copy_free(struct fe_session *s);
@@ -149,6 +163,8 @@ bool fe_store_deliver(struct fe_session *s, struct fe_portal *p);
 
 /* copy_out.c: one field in COPY's text or CSV */
 void fe_copy_text_field(struct fe_run *r, struct obuf *o, bool first, bytes field, bool null);
+/* The header of binary data, once. */
+void fe_copy_header(struct fe_run *r, struct obuf *o);
 
 /* role.c: what a session with `limited` may do. ST_DENIED. */
 NODISCARD status fe_check_powers(struct fe_session *s, const struct pl_bound *b);

@@ -235,6 +235,16 @@ bool fe_portal_drop(struct fe_session *s, const char *name)
     return true;
 }
 
+void fe_portal_drop_others(struct fe_session *s, const struct fe_portal *kept)
+{
+    for (struct fe_portal **p = &s->portals; *p != NULL;) {
+        if (*p != kept)
+            portal_unlink(s, p);
+        else
+            p = &(*p)->next;
+    }
+}
+
 void fe_portal_drop_all(struct fe_session *s, bool all, unsigned level)
 {
     for (struct fe_portal **p = &s->portals; *p != NULL;) {

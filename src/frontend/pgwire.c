@@ -108,7 +108,7 @@ static NODISCARD status read_byte(bytes *in, fe_field_byte *out, struct err *err
 {
     bytes b;
     if (!take(in, 1, &b))
-        return short_message(err);
+        return err_set(err, ST_PROTOCOL, "no data left in message");
     *out = b.data[0];
     return ST_OK;
 }
@@ -194,6 +194,12 @@ DECODER(DESCRIBE, describe)
 DECODER(EXECUTE, execute)
 DECODER(CLOSE, close)
 DECODER(COPY_FAIL, copy_fail)
+
+status fe_decode_bind_names(bytes body, struct fe_msg_bind *out, struct err *err)
+{
+    ST_TRY(read_string(&body, &out->portal, err));
+    return read_string(&body, &out->statement, err);
+}
 
 status fe_decode_nothing(bytes body, struct err *err)
 {
@@ -335,7 +341,7 @@ status fe_utf8_check(bytes text, struct err *err)
     char shown[4 * 5 + 1];
     size_t n = 0;
     uint8_t lead = text.data[at];
-    size_t show = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+    size_t show = lead >= 0xF8 ? 1 : lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
     for (size_t i = 0; i < show && at + i < text.size; i++) {
         if (i > 0)
             shown[n++] = ' ';

@@ -76,6 +76,8 @@ NODISCARD status fe_decode_execute(bytes body, struct fe_msg_execute *out, struc
 NODISCARD status fe_decode_close(bytes body, struct fe_msg_close *out, struct err *err);
 NODISCARD status fe_decode_copy_fail(bytes body, struct fe_msg_copy_fail *out, struct err *err);
 /* For messages without fields. */
+/* The names of a Bind alone: they are looked at before the rest. */
+NODISCARD status fe_decode_bind_names(bytes body, struct fe_msg_bind *out, struct err *err);
 NODISCARD status fe_decode_nothing(bytes body, struct err *err);
 
 /* -- frames ------------------------------------------------------------------------------------ */

@@ -14,6 +14,7 @@
  */
 #include "base/assert.h"
 #include "frontend/ahead.h"
+#include <stdio.h>
 #include <stdlib.h>
 
 static void finish(struct fe_session *s, status st)
@@ -26,6 +27,33 @@ static void finish(struct fe_session *s, status st)
 
 /* -- Parse ------------------------------------------------------------------------------------- */
 
+/* What is wrong with the text itself is said now, although it is found out by binding. */
+static status check_text(struct fe_session *s, struct fe_statement *target)
+{
+    struct err *err = &s->work->err;
+    const struct pl_plan *plan = target->stmt.plan;
+    if (plan == NULL)
+        return ST_OK;
+    if (plan->kind == PL_SHOW && plan->utility->name != NULL &&
+        fe_settings_get(&s->settings, plan->utility->name) == NULL)
+        return err_set_state(err, ST_NOT_FOUND, "42704",
+                             "unrecognized configuration parameter \"%s\"", plan->utility->name);
+    /* Functions may do more than give a value. */
+    bool plain = plan->kind == PL_READ || plan->kind == PL_WRITE ||
+                 (plan->kind == PL_VALUES &&
+                  memchr(s->work->run.inner_text.data, '(', s->work->run.inner_text.size) == NULL);
+    if (!plain || plan->param_count > 0)
+        return ST_OK;
+    struct fe_portal *p = fe_portal_new(s, target);
+    status st = fe_portal_bind(s, p);
+    fe_portal_unref(s, p);
+    bool value = strncmp(err->sqlstate, "22", 2) == 0 && strcmp(err->sqlstate, "2201W") != 0;
+    if (st == ST_OK || value)
+        return st;
+    err_clear(err);
+    return ST_OK;
+}
+
 /* Ends a Parse; the statement is in run.inner meanwhile, its name in its own memory. */
 static status parsed(struct fe_session *s, status st)
 {
@@ -35,6 +63,12 @@ static status parsed(struct fe_session *s, status st)
     const char *name = target->name;
     target->name = NULL;
     const struct pl_plan *plan = target->stmt.plan;
+    if (st == ST_OK)
+        st = check_text(s, target);
+    if (st != ST_OK)
+        fe_error_of_piece(&w->err, w->run.inner_whole, w->run.inner_text);
+    else if (target->stmt.plan != NULL)
+        fe_txn_query(s, target->stmt.plan->kind, true);
     bool refused =
         s->txn == FE_TXN_FAILED && (st == ST_OK ? plan == NULL || !fe_is_txn_exit(plan->kind)
                                                 : strcmp(w->err.sqlstate, "42601") != 0);
@@ -60,9 +94,8 @@ static status only_piece(struct fe_session *s, struct arena *a, bytes text, byte
     bytes *pieces;
     unsigned count;
     ST_TRY(pl_split(text, a, &pieces, &count, err));
-    if (count > 1)
-        return err_set(err, ST_SYNTAX, "cannot insert multiple commands into a prepared statement");
-    *out = count == 0 ? BYTES_EMPTY : pieces[0];
+    /* Several: the planner refuses them, once the grammar has taken them all. */
+    *out = count == 0 ? BYTES_EMPTY : count > 1 ? text : pieces[0];
     return ST_OK;
 }
 
@@ -78,9 +111,6 @@ static status parse(struct fe_session *s, bytes body)
     struct arena *a = &target->arena;
     w->run.inner = target;
     ST_TRY(fe_name(s, m.name, a, &name));
-    if (name[0] != '\0' && fe_statement_find(s, name) != NULL)
-        return err_set_state(&w->err, ST_EXISTS, "42P05",
-                             "prepared statement \"%s\" already exists", name);
     if (!s->settings.sql_ascii)
         ST_TRY(fe_utf8_check(m.text, &w->err));
     bytes text, copy = bytes_make(arena_strdup(a, m.text), m.text.size);
@@ -89,6 +119,8 @@ static status parse(struct fe_session *s, bytes body)
     for (unsigned i = 0; i < m.types.count; i++)
         types[i] = fe_oid_at(m.types, i);
     target->name = name;
+    w->run.inner_whole = copy;
+    w->run.inner_text = text;
     if (text.size == 0)
         return parsed(s, ST_OK);
     status st = fe_plan(s, target, text, types, m.types.count, parse_waited);
@@ -114,19 +146,22 @@ static status read_formats(struct fe_session *s, struct fe_portal *p, struct fe_
 {
     struct err *err = &s->work->err;
     struct fe_shape shape = fe_statement_shape(s, p->statement);
-    if (in.count > 1 && in.count != shape.count)
+    if (shape.rows && in.count > 1 && in.count != shape.count)
         return err_set(err, ST_PROTOCOL,
                        "bind message has %u result formats but query has %u columns", in.count,
                        shape.count);
     int16_t *formats = arena_alloc(&p->arena, sizeof(int16_t) * (in.count + 1));
-    for (unsigned i = 0; i < in.count; i++) {
+    for (unsigned i = 0; i < in.count; i++)
         formats[i] = fe_int16_at(in, i);
-        if (formats[i] != 0 && formats[i] != 1)
-            return err_set(err, ST_INVALID, "unsupported format code: %d", formats[i]);
-    }
     p->formats = formats;
     p->format_count = in.count;
     return ST_OK;
+}
+
+static bool is_text(uint32_t oid)
+{
+    return oid == OID_TEXT || oid == OID_VARCHAR || oid == OID_BPCHAR || oid == OID_NAME ||
+           oid == OID_UNKNOWN;
 }
 
 static status read_param(struct fe_session *s, struct fe_portal *p, uint32_t oid, int16_t format,
@@ -138,6 +173,8 @@ static status read_param(struct fe_session *s, struct fe_portal *p, uint32_t oid
         return err_set(err, ST_INVALID, "unsupported format code: %d", format);
     if (null)
         return ST_OK;
+    if (format == 1 && is_text(oid) && !s->settings.sql_ascii)
+        ST_TRY(fe_utf8_check(in, err));
     if (format == 1)
         return pl_value_from_binary(oid, in, &p->arena, out, err);
     if (!s->settings.sql_ascii)
@@ -145,51 +182,89 @@ static status read_param(struct fe_session *s, struct fe_portal *p, uint32_t oid
     return pl_value_from_text(oid, in, &s->settings.style, fe_now(s), &p->arena, out, err);
 }
 
-static status read_params(struct fe_session *s, struct fe_portal *p, const struct fe_msg_bind *m)
+/* CONTEXT of a bad parameter. PostgreSQL leaves out what a text was, but not that there was one. */
+static void say_which(struct fe_session *s, const char *portal, unsigned i, bool text, bytes in)
+{
+    struct fe_work *w = s->work;
+    const char *value = "";
+    if (text && strcmp(w->err.sqlstate, "22021") != 0)
+        value = in.size > 0 ? " = '...'" : " = ''";
+    if (portal[0] == '\0')
+        snprintf(w->context, sizeof w->context, "unnamed portal parameter $%u%s", i + 1, value);
+    else
+        snprintf(w->context, sizeof w->context, "portal \"%s\" parameter $%u%s", portal, i + 1,
+                 value);
+}
+
+static unsigned param_count(const struct fe_statement *st)
+{
+    return st->stmt.plan != NULL ? st->stmt.plan->param_count : 0;
+}
+
+static status check_counts(struct fe_session *s, const struct fe_statement *st,
+                           const struct fe_msg_bind *m)
 {
     struct err *err = &s->work->err;
-    const struct pl_plan *plan = p->statement->stmt.plan;
-    unsigned count = plan != NULL ? plan->param_count : 0;
     if (m->param_formats.count > 1 && m->param_formats.count != m->params.count)
         return err_set(err, ST_PROTOCOL, "bind message has %u parameter formats but %u parameters",
                        m->param_formats.count, m->params.count);
-    if (m->params.count != count)
+    if (m->params.count != param_count(st))
         return err_set(
             err, ST_PROTOCOL,
             "bind message supplies %u parameters, but prepared statement \"%s\" requires %u",
-            m->params.count, p->statement->name != NULL ? p->statement->name : "", count);
+            m->params.count, st->name != NULL ? st->name : "", param_count(st));
+    return ST_OK;
+}
+
+static status read_params(struct fe_session *s, struct fe_portal *p, const char *portal,
+                          const struct fe_msg_bind *m)
+{
+    const struct pl_plan *plan = p->statement->stmt.plan;
+    unsigned count = param_count(p->statement);
     struct pl_value *params = arena_alloc(&p->arena, sizeof(struct pl_value) * (count + 1));
+    p->params = params;
+    p->param_count = count;
     struct fe_values left = {.raw = arena_copy(&p->arena, m->params.raw), .count = count};
     for (unsigned i = 0; i < count; i++) {
         bytes in = BYTES_EMPTY;
         bool null = !fe_values_take(&left, &in);
         unsigned formats = m->param_formats.count;
         int16_t format = formats == 0 ? 0 : fe_int16_at(m->param_formats, formats == 1 ? 0 : i);
-        ST_TRY(read_param(s, p, plan->param_types[i], format, null, in, &params[i]));
+        status st = read_param(s, p, plan->param_types[i], format, null, in, &params[i]);
+        if (st != ST_OK) {
+            say_which(s, portal, i, format == 0 && !null, in);
+            return st;
+        }
     }
-    p->params = params;
-    p->param_count = count;
     return ST_OK;
 }
 
-static status bind_portal(struct fe_session *s, const struct fe_msg_bind *m)
+static status bound_statement(struct fe_session *s, bytes wire, struct fe_statement **out)
 {
     struct fe_work *w = s->work;
-    const char *portal_name, *name;
-    ST_TRY(fe_name(s, m->portal, &w->arena, &portal_name));
-    ST_TRY(fe_name(s, m->statement, &w->arena, &name));
-    struct fe_statement *st = fe_statement_find(s, name);
+    const char *name;
+    ST_TRY(fe_name(s, wire, &w->arena, &name));
+    struct fe_statement *st = *out = fe_statement_find(s, name);
     if (st == NULL && name[0] == '\0')
         return err_set_state(&w->err, ST_NOT_FOUND, "26000",
                              "unnamed prepared statement does not exist");
     if (st == NULL)
         return err_set_state(&w->err, ST_NOT_FOUND, "26000",
                              "prepared statement \"%s\" does not exist", name);
+    return ST_OK;
+}
+
+static status bind_portal(struct fe_session *s, struct fe_statement *st,
+                          const struct fe_msg_bind *m)
+{
+    const char *portal_name;
+    ST_TRY(fe_name(s, m->portal, &s->work->arena, &portal_name));
+    ST_TRY(check_counts(s, st, m));
     bool exit = st->stmt.plan != NULL && fe_is_txn_exit(st->stmt.plan->kind);
     if (s->txn == FE_TXN_FAILED && !exit)
         return fe_txn_refuse(s);
     struct fe_portal *p = fe_portal_new(s, st);
-    status result = read_params(s, p, m);
+    status result = read_params(s, p, portal_name, m);
     if (result == ST_OK)
         result = read_formats(s, p, m->result_formats);
     if (result == ST_OK)
@@ -201,9 +276,15 @@ static status bind_portal(struct fe_session *s, const struct fe_msg_bind *m)
 void fe_extended_bind(struct fe_session *s, bytes body)
 {
     struct fe_msg_bind m;
-    status st = fe_decode_bind(body, &m, &s->work->err);
+    struct err *err = &s->work->err;
+    struct fe_statement *statement = NULL;
+    status st = fe_decode_bind_names(body, &m, err);
     if (st == ST_OK)
-        st = bind_portal(s, &m);
+        st = bound_statement(s, m.statement, &statement);
+    if (st == ST_OK)
+        st = fe_decode_bind(body, &m, err);
+    if (st == ST_OK)
+        st = bind_portal(s, statement, &m);
     if (st == ST_OK)
         fe_put_empty(fe_out(s), '2');
     finish(s, st);
@@ -290,9 +371,15 @@ void fe_extended_close(struct fe_session *s, bytes body)
 
 /* -- Execute ----------------------------------------------------------------------------------- */
 
+static bool is_of_transaction(enum pl_kind k)
+{
+    return fe_is_txn_exit(k) || k == PL_BEGIN || k == PL_SAVEPOINT || k == PL_RELEASE;
+}
+
 static void executed(struct fe_session *s, status st)
 {
     if (st == ST_OK) {
+        s->txn_piped |= s->work->pipes;
         const struct fe_run *r = &s->work->run;
         struct obuf *o = fe_out(s);
         if (r->empty)
@@ -349,6 +436,8 @@ static status execute(struct fe_session *s, bytes body, enum fe_handled *handled
         if (next != 'S' && !copy)
             s->txn = FE_TXN_IMPLICIT;
     }
+    const struct pl_plan *plan = p->statement->stmt.plan;
+    w->pipes = plan != NULL && plan->kind != PL_EMPTY && !is_of_transaction(plan->kind);
     p->refs++;
     status st = fe_run(s, p, m.limit > 0 ? m.limit : INT64_MAX, false, executed);
     fe_portal_unref(s, p);

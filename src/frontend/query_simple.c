@@ -47,15 +47,6 @@ void fe_simple_free(struct fe_session *s)
     s->work->simple = NULL;
 }
 
-/* Positions count characters of the whole message. */
-static uint32_t characters_before(bytes text, const uint8_t *end)
-{
-    uint32_t n = 0;
-    for (const uint8_t *p = text.data; p < end; p++)
-        n += (*p & 0xC0) != 0x80;
-    return n;
-}
-
 /* -- planning ---------------------------------------------------------------------------------- */
 
 static void planned(struct fe_session *s, status st)
@@ -67,9 +58,12 @@ static void planned(struct fe_session *s, status st)
         return;
     p->err = arena_alloc(&w->arena, sizeof *p->err);
     *p->err = w->err;
-    if (p->err->position > 0)
-        p->err->position += characters_before(w->simple->text, p->text.data);
     err_clear(&w->err);
+}
+
+bool fe_simple_is_many(const struct fe_session *s)
+{
+    return s->work != NULL && s->work->simple != NULL && s->work->simple->count > 1;
 }
 
 static void plan_waited(struct fe_session *s, status st)
@@ -95,15 +89,17 @@ static bool plan_pieces(struct fe_session *s)
     return true;
 }
 
+/* Errors of the grammar, and they alone, say where they are; 42601 is said later, too. */
 static bool is_syntax_error(const struct piece *p)
 {
-    return p->planned != ST_OK &&
-           (p->planned == ST_SYNTAX || strcmp(p->err->sqlstate, "42601") == 0);
+    return p->planned != ST_OK && (strstr(p->err->message, " at or near ") != NULL ||
+                                   strstr(p->err->message, " at end of input") != NULL);
 }
 
-static void fail_with(struct fe_session *s, const struct err *err)
+/* The error of piece P, as one of the whole message. */
+static void fail_with(struct fe_session *s, const struct piece *p)
 {
-    s->work->err = *err;
+    fe_error_of_piece(&s->work->err, s->work->simple->text, p->text);
     fe_fail(s);
     s->work->simple->phase = PHASE_READY;
 }
@@ -115,7 +111,8 @@ static void check_pieces(struct fe_session *s)
     q->phase = PHASE_RUN;
     for (unsigned i = 0; i < q->count; i++)
         if (is_syntax_error(&q->pieces[i])) {
-            fail_with(s, q->pieces[i].err);
+            s->work->err = *q->pieces[i].err;
+            fail_with(s, &q->pieces[i]);
             return;
         }
     if (fe_check_cancel(s) != ST_OK) {
@@ -140,8 +137,7 @@ static void ran(struct fe_session *s, status st)
 {
     struct fe_simple *q = s->work->simple;
     if (st != ST_OK) {
-        fe_fail(s);
-        q->phase = PHASE_READY;
+        fail_with(s, &q->pieces[q->at]);
         return;
     }
     /* The last answer waits for the commit. */

@@ -71,6 +71,8 @@ static size_t row_begin(struct fe_session *s, struct fe_run *r, unsigned count)
     if (r->sink == FE_SINK_ROWS)
         fe_describe_once(s);
     size_t at = fe_message_begin(r->target, r->sink == FE_SINK_COPY ? 'd' : 'D');
+    if (r->sink == FE_SINK_COPY)
+        fe_copy_header(r, r->target);
     if (!escapes(r))
         obuf_be16(r->target, (uint16_t)count);
     return at;

@@ -55,7 +55,7 @@ static void work_release(struct fe_session *s)
     obuf_shrink(&w->run.scratch, 64u * 1024u);
     s->work = NULL;
     w->session = NULL;
-    w->cancelled = w->timed_out = w->extended = false;
+    w->cancelled = w->timed_out = w->extended = w->pipes = false;
     /* A session that ends while it waits has not been resumed, which would have cleared these. */
     w->stalled = w->yielded = w->sleeping = w->uncertain = false;
     w->context[0] = '\0';
@@ -385,11 +385,9 @@ void fe_session_unknown(struct fe_session *s, uint8_t type)
     if (s->mode == FE_MODE_COPY_IN) {
         snprintf(text, sizeof text, "unexpected message type 0x%02X during COPY from stdin", type);
         (void)err_set(&fe_work(s)->err, ST_PROTOCOL, "%s", text);
-        s->pinned = true;
-        fe_copy_in_abort(s, ST_PROTOCOL);
-        s->pinned = false;
+        fe_copy_in_context(s);
+        fe_fail(s); /* no ReadyForQuery: the connection ends */
         fe_fatal(s, "08P01", "terminating connection because protocol synchronization was lost");
-        release_if_gone(s);
         return;
     }
     snprintf(text, sizeof text, "invalid frontend message type %u", type);
@@ -410,6 +408,29 @@ static void function_call(struct fe_session *s)
     fe_ready(s);
 }
 
+static void sync(struct fe_session *s, bytes body)
+{
+    struct fe_work *w = fe_work(s);
+    if (fe_decode_nothing(body, &w->err) == ST_OK) {
+        fe_extended_sync(s);
+        return;
+    }
+    w->extended = false; /* it ends the skipping all the same */
+    fe_fail(s);
+    fe_ready(s);
+}
+
+static void flush(struct fe_session *s, bytes body)
+{
+    struct fe_work *w = fe_work(s);
+    if (fe_decode_nothing(body, &w->err) == ST_OK) {
+        fe_conn_push(s->conn);
+        return;
+    }
+    w->extended = true;
+    fe_fail(s);
+}
+
 static void copy_message(struct fe_session *s, const struct fe_frame *f)
 {
     switch (f->type) {
@@ -418,7 +439,6 @@ static void copy_message(struct fe_session *s, const struct fe_frame *f)
     case 'f': fe_copy_in_fail(s, f->body); break;
     case 'H':
     case 'S': break;
-    case 'X': fe_conn_drain(s->conn); break;
     default: fe_session_unknown(s, f->type); break;
     }
 }
@@ -430,6 +450,8 @@ static enum fe_handled normal_message(struct fe_session *s, const struct fe_fram
         w->extended = f->type != 'Q' && f->type != 'F' && f->type != 'S';
     if (s->timer != NULL && !s->timer_statement)
         loop_timer_stop(s->timer);
+    if (strchr("QPBDEF", f->type) != NULL)
+        fe_txn_settle(s);
     switch (f->type) {
     case 'Q': fe_simple_query(s, f->body); break;
     case 'P': fe_extended_parse(s, f->body); break;
@@ -437,9 +459,9 @@ static enum fe_handled normal_message(struct fe_session *s, const struct fe_fram
     case 'D': fe_extended_describe(s, f->body); break;
     case 'E': return fe_extended_execute(s, f->body);
     case 'C': fe_extended_close(s, f->body); break;
-    case 'S': fe_extended_sync(s); break;
+    case 'S': sync(s, f->body); break;
     case 'F': function_call(s); break;
-    case 'H': fe_conn_push(s->conn); break;
+    case 'H': flush(s, f->body); break;
     case 'X': fe_conn_drain(s->conn); break;
     default: break; /* CopyData, CopyDone, CopyFail outside COPY: dropped */
     }
@@ -457,7 +479,7 @@ enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *
     case FE_MODE_COPY_IN: copy_message(s, f); break;
     case FE_MODE_SKIP:
         if (f->type == 'S')
-            fe_extended_sync(s);
+            sync(s, f->body);
         else if (f->type == 'X')
             fe_conn_drain(s->conn);
         break;

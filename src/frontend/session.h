@@ -114,7 +114,10 @@ struct fe_session {
     unsigned portal_count;
     struct fe_savepoint *savepoints;
     unsigned savepoint_count, savepoint_capacity;
+    bool txn_settled; /* txn_read_only holds, whatever the default becomes */
     bool txn_read_only;
+    bool txn_queried; /* it has looked at data, or planned to: too late for its isolation level */
+    bool txn_piped;   /* an Execute was answered, and Sync has not come */
     const char *txn_isolation; /* as said by BEGIN; static or NULL */
     int64_t txn_now;           /* 0 = not taken yet */
     struct loop_timer *timer;  /* idle limits, statement_timeout */
@@ -179,6 +182,8 @@ NODISCARD status fe_portal_name(struct fe_session *s, struct fe_portal *p, const
 bool fe_portal_drop(struct fe_session *s, const char *name);
 /* ALL: also those WITH HOLD. LEVEL: only those made inside that many savepoints or more. */
 void fe_portal_drop_all(struct fe_session *s, bool all, unsigned level);
+/* All but the one that runs. */
+void fe_portal_drop_others(struct fe_session *s, const struct fe_portal *kept);
 /* A name as the wire gives it: cut at 63 bytes, 22021 if it is no text. */
 NODISCARD status fe_name(struct fe_session *s, bytes wire, struct arena *a, const char **out);
 
@@ -196,6 +201,12 @@ int64_t fe_now(struct fe_session *s);   /* of the transaction, or of the message
 int64_t fe_clock(struct fe_session *s); /* right now, as a timestamptz */
 bool fe_is_txn_exit(enum pl_kind k);
 NODISCARD status fe_txn_refuse(struct fe_session *s); /* 25P02 into work->err */
+/* A message that is part of a transaction: settles what that is, once. */
+void fe_txn_settle(struct fe_session *s);
+/* Is what runs one of several statements that end together? */
+bool fe_txn_in_block(const struct fe_session *s);
+/* Would PostgreSQL have taken a snapshot: to run a statement of KIND, or already to PARSE it? */
+void fe_txn_query(struct fe_session *s, enum pl_kind kind, bool parse);
 /* Opens cl_begin for a block or an implicit transaction, once. */
 void fe_txn_touch(struct fe_session *s);
 /* Commits what is open. ST_OK, error, or ST_PENDING with NEXT; the transaction is over in any
@@ -205,12 +216,17 @@ NODISCARD status fe_txn_commit(struct fe_session *s, fe_next *next);
 void fe_txn_abort(struct fe_session *s);
 /* Ends the transaction, undoing it. */
 void fe_txn_rollback(struct fe_session *s);
+/* SET TRANSACTION, and the options of BEGIN. READ_ONLY -1 and ISOLATION NULL leave it as it is. */
+NODISCARD status fe_txn_set(struct fe_session *s, int read_only, const char *isolation);
+const char *fe_txn_isolation(const struct fe_session *s);
 NODISCARD status fe_txn_savepoint(struct fe_session *s, const char *name);
 NODISCARD status fe_txn_release(struct fe_session *s, const char *name);
 NODISCARD status fe_txn_rollback_to(struct fe_session *s, const char *name);
 
 /* messages */
 void fe_simple_query(struct fe_session *s, bytes body);
+/* Is what runs one of several statements of a Query? */
+bool fe_simple_is_many(const struct fe_session *s);
 void fe_extended_parse(struct fe_session *s, bytes body);
 void fe_extended_bind(struct fe_session *s, bytes body);
 void fe_extended_describe(struct fe_session *s, bytes body);
@@ -220,6 +236,8 @@ void fe_extended_sync(struct fe_session *s);
 
 /* NoticeResponse of level WARNING. */
 void fe_warning(struct fe_session *s, const char *sqlstate, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* ERR was said of PIECE, a part of the message WHOLE. */
+void fe_error_of_piece(struct err *err, bytes whole, bytes piece);
 /* Writes an ErrorResponse or NoticeResponse. */
 void fe_put_error(struct obuf *o, char type, const char *severity, const struct err *err,
                   const char *context);

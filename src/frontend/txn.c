@@ -55,9 +55,63 @@ status fe_txn_refuse(struct fe_session *s)
 
 bool fe_read_only(const struct fe_session *s)
 {
-    if (s->txn == FE_TXN_BLOCK || s->txn == FE_TXN_FAILED)
-        return s->txn_read_only;
-    return s->settings.default_read_only || s->settings.read_only;
+    return s->txn_settled ? s->txn_read_only : s->settings.default_read_only;
+}
+
+void fe_txn_settle(struct fe_session *s)
+{
+    s->txn_read_only = fe_read_only(s);
+    s->txn_settled = true;
+}
+
+bool fe_txn_in_block(const struct fe_session *s)
+{
+    return s->txn == FE_TXN_BLOCK || fe_simple_is_many(s);
+}
+
+void fe_txn_query(struct fe_session *s, enum pl_kind kind, bool parse)
+{
+    switch ((int)kind) {
+    case PL_READ:
+    case PL_WRITE:
+    case PL_VALUES:
+    case PL_CATALOG:
+    case PL_FUNCTION:
+    case PL_DECLARE:
+    case PL_EXPLAIN: s->txn_queried = true; break;
+    case PL_COPY_IN:
+    case PL_COPY_OUT:
+    case PL_PREPARE:
+    case PL_EXECUTE:
+    case PL_DEALLOCATE:
+    case PL_CLOSE:
+    case PL_DISCARD: s->txn_queried |= !parse; break;
+    default: break;
+    }
+}
+
+const char *fe_txn_isolation(const struct fe_session *s)
+{
+    return s->txn_isolation != NULL
+               ? s->txn_isolation
+               : fe_settings_get(&s->settings, "default_transaction_isolation");
+}
+
+status fe_txn_set(struct fe_session *s, int read_only, const char *isolation)
+{
+    struct err *err = &s->work->err;
+    fe_txn_settle(s);
+    if (isolation != NULL && s->txn_queried && strcmp(fe_txn_isolation(s), isolation) != 0)
+        return err_set_state(err, ST_TXN_STATE, "25001",
+                             "SET TRANSACTION ISOLATION LEVEL must be called before any query");
+    if (read_only == 0 && s->txn_read_only && s->txn_queried)
+        return err_set_state(err, ST_TXN_STATE, "25001",
+                             "transaction read-write mode must be set before any query");
+    if (read_only >= 0)
+        s->txn_read_only = read_only == 1;
+    if (isolation != NULL)
+        s->txn_isolation = isolation;
+    return ST_OK;
 }
 
 void fe_txn_touch(struct fe_session *s)
@@ -77,7 +131,7 @@ static void end_of_transaction(struct fe_session *s, bool committed)
 {
     s->txn = FE_TXN_IDLE;
     s->txn_now = 0;
-    s->txn_read_only = false;
+    s->txn_settled = s->txn_read_only = s->txn_queried = s->txn_piped = false;
     s->txn_isolation = NULL;
     drop_savepoints(s, 0);
     if (s->portals != NULL)
@@ -136,6 +190,10 @@ void fe_txn_abort(struct fe_session *s)
     switch (s->txn) {
     case FE_TXN_BLOCK:
         s->txn = FE_TXN_FAILED;
+        /* Settings go back at once, as far as a savepoint. */
+        fe_settings_rollback_to(&s->settings, s->savepoint_count > 0
+                                                  ? s->savepoints[s->savepoint_count - 1].settings
+                                                  : 0);
         /* Without a savepoint nothing can come back: free the write set now. */
         if (s->savepoint_count == 0 && cl_in_transaction(s->client))
             cl_rollback(s->client);

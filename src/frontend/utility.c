@@ -28,23 +28,13 @@ static const char *isolation_name(const char *said)
     return NULL;
 }
 
-static void begin(struct fe_session *s, bool read_only, const char *isolation)
-{
-    s->txn = FE_TXN_BLOCK;
-    s->txn_read_only = read_only;
-    s->txn_isolation = isolation;
-    s->txn_now = 0;
-}
-
 static status run_begin(struct fe_session *s, const struct pl_utility *u)
 {
     const char *tag = u->is_start ? "START TRANSACTION" : "BEGIN";
-    if (s->txn == FE_TXN_BLOCK) {
+    if (s->txn == FE_TXN_BLOCK)
         fe_warning(s, "25001", "there is already a transaction in progress");
-        return done(s, tag);
-    }
-    bool read_only = u->read_only >= 0 ? u->read_only == 1 : fe_read_only(s);
-    begin(s, read_only, isolation_name(u->isolation));
+    ST_TRY(fe_txn_set(s, u->read_only, isolation_name(u->isolation)));
+    s->txn = FE_TXN_BLOCK;
     return done(s, tag);
 }
 
@@ -54,48 +44,37 @@ static status chain_outside(struct fe_session *s, const char *what)
                          "%s AND CHAIN can only be used in transaction blocks", what);
 }
 
-struct chain {
-    bool wanted, read_only;
-    const char *isolation;
-};
-
-static struct chain chain_of(const struct fe_session *s, const struct pl_utility *u)
+/* The next transaction is to be as this one, if AND CHAIN was said. */
+static void keep_chain(struct fe_session *s, const struct pl_utility *u)
 {
-    return (struct chain){u->chain, s->txn_read_only, s->txn_isolation};
+    s->work->run.chain = (struct fe_chain){u->chain, s->txn_read_only, s->txn_isolation};
+}
+
+static status chained(struct fe_session *s, const char *tag)
+{
+    const struct fe_chain *chain = &s->work->run.chain;
+    if (chain->wanted) {
+        ST_TRY(fe_txn_set(s, chain->read_only, chain->isolation));
+        s->txn = FE_TXN_BLOCK;
+    }
+    return done(s, tag);
 }
 
 static status run_rollback(struct fe_session *s, const struct pl_utility *u)
 {
     bool block = s->txn == FE_TXN_BLOCK || s->txn == FE_TXN_FAILED;
-    struct chain chain = chain_of(s, u);
-    if (!block && chain.wanted)
+    if (!block && u->chain)
         return chain_outside(s, "ROLLBACK");
     if (!block)
         fe_warning(s, "25P01", "there is no transaction in progress");
-    if (block || s->txn == FE_TXN_IMPLICIT)
-        fe_txn_rollback(s);
-    if (chain.wanted)
-        begin(s, chain.read_only, chain.isolation);
-    return done(s, "ROLLBACK");
-}
-
-static status committed(struct fe_session *s, status st, struct chain chain)
-{
-    if (st != ST_OK)
-        return st;
-    if (chain.wanted)
-        begin(s, chain.read_only, chain.isolation);
-    return done(s, "COMMIT");
+    keep_chain(s, u);
+    fe_txn_rollback(s);
+    return chained(s, "ROLLBACK");
 }
 
 static void commit_done(struct fe_session *s, status st)
 {
-    fe_run_finish(s, committed(s, st, (struct chain){0}));
-}
-
-static void commit_done_chain(struct fe_session *s, status st)
-{
-    fe_run_finish(s, committed(s, st, (struct chain){.wanted = true}));
+    fe_run_finish(s, st == ST_OK ? chained(s, "COMMIT") : st);
 }
 
 static status run_commit(struct fe_session *s, const struct pl_utility *u)
@@ -106,19 +85,12 @@ static status run_commit(struct fe_session *s, const struct pl_utility *u)
         return chain_outside(s, "COMMIT");
     if (s->txn != FE_TXN_BLOCK)
         fe_warning(s, "25P01", "there is no transaction in progress");
-    if (s->txn == FE_TXN_IDLE)
-        return done(s, "COMMIT");
-    struct chain chain = chain_of(s, u);
-    status st = fe_txn_commit(s, u->chain ? commit_done_chain : commit_done);
-    return st == ST_PENDING ? st : committed(s, st, chain);
+    keep_chain(s, u);
+    status st = fe_txn_commit(s, commit_done);
+    return st == ST_OK ? chained(s, "COMMIT") : st;
 }
 
 /* -- settings ---------------------------------------------------------------------------------- */
-
-static bool in_block(const struct fe_session *s)
-{
-    return s->txn == FE_TXN_BLOCK;
-}
 
 /* SET TRANSACTION … and SET SESSION CHARACTERISTICS AS TRANSACTION …. */
 static status set_transaction(struct fe_session *s, const struct pl_utility *u)
@@ -133,21 +105,15 @@ static status set_transaction(struct fe_session *s, const struct pl_utility *u)
                                    u->read_only ? "on" : "off", false, err));
         return done(s, "SET");
     }
-    if (!in_block(s)) {
+    if (!fe_txn_in_block(s))
         fe_warning(s, "25P01", "SET TRANSACTION can only be used in transaction blocks");
-        return done(s, "SET");
-    }
-    if (u->read_only == 0 && s->txn_read_only && cl_in_transaction(s->client))
-        return err_set_state(err, ST_TXN_STATE, "25001",
-                             "transaction read-write mode must be set before any query");
-    if (u->isolation != NULL && cl_in_transaction(s->client) &&
-        (s->txn_isolation == NULL || strcmp(s->txn_isolation, isolation_name(u->isolation)) != 0))
-        return err_set_state(err, ST_TXN_STATE, "25001",
-                             "SET TRANSACTION ISOLATION LEVEL must be called before any query");
-    if (u->read_only >= 0)
-        s->txn_read_only = u->read_only == 1;
-    if (u->isolation != NULL)
-        s->txn_isolation = isolation_name(u->isolation);
+    ST_TRY(fe_txn_set(s, u->read_only, isolation_name(u->isolation)));
+    return done(s, "SET");
+}
+
+static status set_one(struct fe_session *s, int read_only, const char *isolation)
+{
+    ST_TRY(fe_txn_set(s, read_only, isolation));
     return done(s, "SET");
 }
 
@@ -156,17 +122,15 @@ static status run_set(struct fe_session *s, const struct pl_utility *u)
     struct err *err = &s->work->err;
     if (u->transaction || u->characteristics)
         return set_transaction(s, u);
-    if (u->local && !in_block(s) && s->txn != FE_TXN_IMPLICIT)
+    if (u->local && !fe_txn_in_block(s))
         fe_warning(s, "25P01", "SET LOCAL can only be used in transaction blocks");
-    bool block = in_block(s);
-    /* Outside a block these are of the statement's own transaction: checked, then over. */
-    bool local = u->local || (!block && strncasecmp(u->name, "transaction_", 12) == 0);
-    if (block && strcasecmp(u->name, "transaction_read_only") == 0 && u->value != NULL)
-        s->txn_read_only = strcasecmp(u->value, "on") == 0 || strcasecmp(u->value, "true") == 0;
-    else if (block && strcasecmp(u->name, "transaction_isolation") == 0 && u->value != NULL)
-        s->txn_isolation = isolation_name(u->value);
-    else
-        ST_TRY(fe_settings_set(&s->settings, u->name, u->value, local, err));
+    /* These are of the transaction: checked here, over with it. */
+    bool local = u->local || strncasecmp(u->name, "transaction_", 12) == 0;
+    ST_TRY(fe_settings_set(&s->settings, u->name, u->value, local, err));
+    if (u->value != NULL && strcasecmp(u->name, "transaction_read_only") == 0)
+        return set_one(s, s->settings.read_only, NULL);
+    if (u->value != NULL && strcasecmp(u->name, "transaction_isolation") == 0)
+        return set_one(s, -1, isolation_name(u->value));
     return done(s, "SET");
 }
 
@@ -183,9 +147,7 @@ static status run_reset(struct fe_session *s, const struct pl_utility *u)
 static const char *shown_value(const struct fe_session *s, const char *name)
 {
     if (strcasecmp(name, "transaction_isolation") == 0)
-        return s->txn_isolation != NULL
-                   ? s->txn_isolation
-                   : fe_settings_get(&s->settings, "default_transaction_isolation");
+        return fe_txn_isolation(s);
     if (strcasecmp(name, "transaction_read_only") == 0)
         return fe_read_only(s) ? "on" : "off";
     return fe_settings_get(&s->settings, name);
@@ -222,13 +184,18 @@ static status run_discard(struct fe_session *s, const struct pl_utility *u)
     unsigned what = u->count >= 0 && u->count < (int64_t)ARRAY_LEN(tags) ? (unsigned)u->count : 0;
     if (what != 0)
         return done(s, tags[what]);
-    if (in_block(s))
+    if (s->txn_piped)
+        return err_set_state(&s->work->err, ST_TXN_STATE, "25001",
+                             "DISCARD ALL cannot be executed within a pipeline");
+    if (fe_txn_in_block(s))
         return err_set_state(&s->work->err, ST_TXN_STATE, "25001",
                              "DISCARD ALL cannot run inside a transaction block");
-    fe_portal_drop_all(s, true, 0);
+    fe_portal_drop_others(s, s->work->run.portal);
     fe_settings_reset_all(&s->settings);
     fe_statement_drop_all(s);
     fe_notify_unlisten(s, NULL);
+    s->work->pipes = false;
+    ST_TRY(fe_txn_commit(s, NULL));
     return done(s, tags[0]);
 }
 
@@ -297,9 +264,6 @@ static void prepare_planned(struct fe_session *s, status st)
 status fe_run_prepare(struct fe_session *s, const struct pl_plan *plan)
 {
     const struct pl_utility *u = plan->utility;
-    if (fe_statement_find(s, u->name) != NULL)
-        return err_set_state(&s->work->err, ST_EXISTS, "42P05",
-                             "prepared statement \"%s\" already exists", u->name);
     status st = fe_plan_inner(s, bytes_str(u->text), u->types, u->type_count, prepare_planned);
     return st == ST_PENDING ? st : prepared(s, st);
 }
