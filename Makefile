@@ -4,6 +4,7 @@
 #   make demo-sql   a short tour through psql, against the running node or a temporary one
 #   make test       every test; the last line is "N passed, N failed"
 #   make crash      200 kills under load, damaged logs, full disks; make power: 200 power cuts
+#   make differential  2,000 sequences of messages, answered as PostgreSQL 15 answers them
 #   make lint       the style checks alone
 #   make bench      metadb beside PostgreSQL, Redis and etcd, in less than 15 minutes; bench-quick: 4
 #   make gate       instructions and calls per statement against bench/gates/baseline.txt
@@ -15,7 +16,7 @@ BENCH_OUT ?= build/bench.txt
 HOST = $(firstword $(subst :, ,$(LISTEN)))
 PORT = $(lastword $(subst :, ,$(LISTEN)))
 
-.PHONY: all deps build run demo-sql test crash power lint bench-deps bench bench-quick gate clean
+.PHONY: all deps build run demo-sql test crash power differential lint bench-deps bench bench-quick gate clean
 
 all: build
 
@@ -41,6 +42,9 @@ crash: deps
 
 power: deps
 	@METADB_POWER_CUTS=200 tests/lanes/55-power
+
+differential: deps
+	@METADB_DIFFERENTIAL_COUNT=2000 tests/lanes/42-differential
 
 lint: deps
 	@tools/lint
