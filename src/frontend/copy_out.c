@@ -85,7 +85,7 @@ static void put_response(struct fe_session *s)
     fe_message_end(o, at);
 }
 
-/* The binary header has no message of its own: it is in that of the first row, or of the trailer. */
+/* The binary header has no message of its own: it is in that of the first row, or the trailer. */
 void fe_copy_header(struct fe_run *r, struct obuf *o)
 {
     if (!r->copy_header)
