@@ -161,11 +161,7 @@ static void on_ready(void *arg)
 {
     struct server *s = arg;
     struct err err;
-    struct loop *loop = cl_node_reactor(s->node, 0)->loop;
     err_clear(&err);
-    loop_on_signal(loop, SIGTERM, on_signal, s);
-    loop_on_signal(loop, SIGINT, on_signal, s);
-    loop_on_signal(loop, SIGHUP, on_reload, s);
     status st = fe_server_new(s->node, s->listen, &s->frontend, &err);
     if (st != ST_OK) {
         print_err("cannot serve", &err);
@@ -211,6 +207,10 @@ static enum exit_code serve(const struct config *config, const char *dir, int ar
         print_err("cannot start", &err);
         return exit_status_of(st);
     }
+    struct loop *loop = cl_node_reactor(s.node, 0)->loop;
+    loop_on_signal(loop, SIGTERM, on_signal, &s); /* also before it is ready */
+    loop_on_signal(loop, SIGINT, on_signal, &s);
+    loop_on_signal(loop, SIGHUP, on_reload, &s);
     cl_node_start(s.node, on_ready, on_failed, &s);
     enum exit_code code = wait_for_end(&s);
     if (code != EXIT_OK) {

@@ -50,6 +50,7 @@ struct cl_client {
     struct cl_node *node;
     struct cl_reactor *reactor;
     uint32_t ns;
+    bool local;           /* reads what is applied here, whoever leads */
     _Atomic bool cancel;  /* set on the loop, read by a pool thread too */
     struct cl_call *call; /* pending, NULL if none */
     struct arena scratch; /* of one call: what came from the store, rows on their way */

@@ -22,6 +22,7 @@
 #include "cluster/host.h"
 #include "base/assert.h"
 #include "base/log.h"
+#include "cluster/roles.h"
 #include "raft/message.h"
 #include <stdlib.h>
 
@@ -188,6 +189,22 @@ static size_t log_bytes(const struct raft_message *m)
     return sum;
 }
 
+/* Of the first leader that is heard of: what a reader of the own state has to wait for. */
+static void note_leader(struct cl_shard *s, const struct raft_message *m)
+{
+    bool leads =
+        m->kind == RAFT_MSG_APPEND || m->kind == RAFT_MSG_HEARTBEAT || m->kind == RAFT_MSG_SNAPSHOT;
+    if (s->heard || !leads || raft_leader(s->raft) != m->from)
+        return;
+    s->heard = true;
+    s->heard_commit = m->lead.commit;
+}
+
+bool cl_host_joined(const struct cl_shard *s)
+{
+    return s->opened || (s->heard && s->applied >= s->heard_commit);
+}
+
 static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, uint64_t to,
                        bytes payload)
 {
@@ -207,6 +224,7 @@ static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, 
         step(h, s, &(struct raft_input){.kind = RAFT_MESSAGE, .message = &m});
     else
         h->dropped++; /* H2 */
+    note_leader(s, &m);
     raft_message_fini(&m);
 }
 
@@ -277,6 +295,7 @@ static void begin_serving(struct cl_host *h, struct cl_shard *s)
     hlc_raise(&n->hlc, kv_state_applied_ts(s->state));
     hlc_raise(&n->hlc, raft_read_floor(s->raft));
     cl__node_bootstrap(n, s);
+    cl_roles_led(n);
 }
 
 void cl_host_turn(struct cl_host *h)
@@ -287,6 +306,7 @@ void cl_host_turn(struct cl_host *h)
             h->node->phase == CL_NODE_SERVING)
             begin_serving(h, s);
     }
+    cl_roles_turn(h->node);
     if (h->started)
         set_timer(h);
 }
@@ -295,6 +315,7 @@ void cl_host_maintain(struct cl_host *h)
 {
     struct cl_node *n = h->node;
     uint64_t leader = raft_leader(n->shards[CL_META]->raft);
+    cl_roles_led(n);
     if (leader == 0 || leader == n->topology.self || n->phase != CL_NODE_SERVING)
         return;
     for (unsigned i = 0; i < CL_SHARDS; i++) {

@@ -34,6 +34,9 @@ void cl_host_turn(struct cl_host *h);
  * is led by one node. */
 void cl_host_maintain(struct cl_host *h);
 
+/* Does S serve here, or follow a leader and have applied what was committed when it first heard of
+ * one? */
+bool cl_host_joined(const struct cl_shard *s);
 /* Everything of a step's output but what goes to the own log. */
 void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_output *out);
 /* May S, which leads, serve reads now? Other leaders are excluded until the lease ends. */

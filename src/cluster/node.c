@@ -2,7 +2,8 @@
  * cluster/node.c — the composition root: builds the parts in order, runs the turn, takes it down.
  *
  *   OPEN --start--> RECOVERING --all shards lead and have applied--> SERVING
- *        among other nodes: --the log is read--> SERVING, each shard serves where it is led
+ *        among other nodes: --the log is read--> SERVING: each shard serves where it is led, and
+ *        clients may come when this node has joined the others, or cannot (may_announce)
  *   RECOVERING, SERVING --stop--> STOPPING --nothing under way--> STOPPED
  *
  * One turn of reactor 0: callbacks queue commands, a stored batch is applied and answered, then the
@@ -36,6 +37,7 @@
 #define PARSE_STACK_BYTES (64u << 20)
 #define QUERY_THREADS 2u
 #define FLUSH_THREADS 2u
+#define JOIN_ELECTIONS 5u /* a node opens without the others after so many election timeouts */
 
 static const struct {
     const char *name;
@@ -95,7 +97,7 @@ void cl__node_kick(struct cl_node *n)
 static bool busy(const struct cl_node *n)
 {
     if (n->phase != CL_NODE_SERVING || n->store_full || n->stream.refused != ST_OK ||
-        !list_empty(&n->flush_waits))
+        !list_empty(&n->flush_waits) || (n->host != NULL && !n->announced))
         return true;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         if (kv_state_flush_due(n->shards[i]->state) != 0 || n->shards[i]->waiting_count > 0)
@@ -370,7 +372,8 @@ static void announce(struct cl_node *n)
 {
     n->announced = true;
     LOG_INFO("node.ready", LOG_U64("node", n->identity.node_id),
-             LOG_U64("after_us", env_mono_us(n->env) - n->started_us));
+             LOG_U64("after_us", env_mono_us(n->env) - n->started_us),
+             LOG_U64("led", raft_leader(n->shards[CL_META]->raft)));
     n->on_ready(n->event_arg);
 }
 
@@ -382,15 +385,16 @@ static void become_ready(struct cl_node *n)
         announce(n);
 }
 
-/* Among others: sessions need the roles, which only who leads can read. */
+/* Among others: every shard has what the others had when this node joined them, whoever leads.
+ * Where there is nobody to join, or it takes long, clients are told so by their statements. */
 static bool may_announce(struct cl_node *n)
 {
-    struct err err;
-    if (n->host == NULL || n->announced || n->bootstraps > 0)
+    if (n->host == NULL || n->announced)
         return false;
-    err_clear(&err);
+    if (env_mono_us(n->env) - n->started_us > JOIN_ELECTIONS * n->options.election_us)
+        return true;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
-        if (n->shards[i]->fenced == ST_OK && cl_shard_serving(n->shards[i], &err) != ST_OK)
+        if (n->shards[i]->fenced == ST_OK && !cl_host_joined(n->shards[i]))
             return false;
     }
     return true;

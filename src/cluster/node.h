@@ -30,8 +30,10 @@ struct cl_reactor {
  * ST_LOCKED (another process), ST_INVALID (foreign or newer format), ST_CORRUPT (damage), ST_IO. */
 NODISCARD status cl_node_open(struct env *env, const struct config *config, const char *dir,
                               struct cl_node **out, struct err *err);
-/* Starts the reactors. Shards elect leaders; READY runs on reactor 0 when all serve here, which
- * among other nodes may be late or never. FAILED runs once, on reactor 0, when the log or the store
+/* Starts the reactors. READY runs on reactor 0 when clients may come: alone, when all shards serve;
+ * among other nodes, when they have what was committed when this node joined, or nobody was there
+ * to join for a while. Then a statement of a shard that is led elsewhere, or nowhere, ends with
+ * ST_NOT_LEADER. FAILED runs once, on reactor 0, when the log or the store
  * is lost for good: the process must exit then. */
 void cl_node_start(struct cl_node *n, void (*ready)(void *arg),
                    void (*failed)(void *arg, status st), void *arg);

@@ -121,7 +121,7 @@ static status check_readable(struct cl_client *c, struct cl_shard *s, struct err
         return err_set(err, ST_NOT_LEADER, "shard %llu is still recovering",
                        (unsigned long long)s->id);
     if (s->fenced == ST_OK)
-        return c->node->host != NULL ? cl_shard_serving(s, err) : ST_OK;
+        return c->node->host != NULL && !c->local ? cl_shard_serving(s, err) : ST_OK;
     return err_set(err, s->fenced, "shard %llu (table %s) is fenced: %s", (unsigned long long)s->id,
                    s->name, status_text(s->fenced));
 }

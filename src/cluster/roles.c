@@ -1,55 +1,20 @@
 /*
- * cluster/roles.c — see roles.h.
- *
- * A row: key "role/NAME", value lines of "field value". The key "secret" holds the random bytes
- * that cl_roles_secret gives. What reads them is this file only; a field that it does not know is
- * damage or a newer version, and the role is left out, with an error in the log.
+ * cluster/roles.c — see roles.h: the copy in memory, and changes.
  *
  * Invariants
- *   R1  What is in memory has been applied: a change is copied here after its command was.
+ *   R1  What is in memory has been applied: a change is copied here after its command was, and all
+ *       rows are read again where something else has changed them (roles_read.c).
  *   R2  One change at a time: the seq in memory is the row's, unless another node has written.
  *   R3  The role that stands for the cluster's owner cannot be dropped, nor lose its powers.
  *
  * Threads: reactor 0; readers copy under the lock.
  */
-#include "cluster/roles.h"
 #include "base/assert.h"
-#include "base/log.h"
-#include "cluster/cluster_internal.h"
-#include <pthread.h>
-#include <stdio.h>
+#include "cluster/roles_internal.h"
 #include <stdlib.h>
 
-#define SYSTEM_NS 0u
-#define PREFIX "role/"
-#define SECRET_KEY "secret"
 #define PAGE_ROWS 100u
 #define PAGE_BYTES (256u * 1024u)
-
-struct cl_roles {
-    struct cl_node *node;
-    struct cl_client *client;
-    struct cl_call call;
-    struct arena arena; /* of the call; pages: of a read's bounds and position */
-    struct arena pages;
-    struct kv_read read;
-    struct kv_read_pos pos;
-    struct kv_op op;
-    const struct kv_op *ops[1];
-    struct kv_datum cells[2];
-    struct kv_set set;
-    struct kv_filter filter;
-    void (*next)(struct cl_roles *r, status st); /* what the pending call goes on with */
-    void (*opened)(void *arg, status st);
-    void *opened_arg;
-    struct cl_role_change *first, **last; /* waiting; the first is under way if busy */
-    bool busy;
-    bool has_secret;
-    uint8_t secret[CL_ROLES_SECRET_BYTES];
-    pthread_mutex_t mu;
-    struct cl_role *list; /* mu; sorted by name */
-    unsigned count;       /* mu */
-};
 
 /* -- the copy in memory ------------------------------------------------------------------------ */
 
@@ -161,9 +126,31 @@ const uint8_t *cl_roles_secret(struct cl_node *n)
     return n->roles->secret;
 }
 
+bool cl__roles_has(struct cl_roles *r, const char *name)
+{
+    bool found;
+    pthread_mutex_lock(&r->mu);
+    (void)position(r, bytes_str(name), &found);
+    pthread_mutex_unlock(&r->mu);
+    return found;
+}
+
+bool cl_roles_known(struct cl_node *n)
+{
+    struct cl_roles *r = n->roles;
+    if (n->host == NULL)
+        return true;
+    if (r == NULL)
+        return false;
+    pthread_mutex_lock(&r->mu);
+    bool known = r->has_secret && r->count > 0;
+    pthread_mutex_unlock(&r->mu);
+    return known;
+}
+
 /* -- rows -------------------------------------------------------------------------------------- */
 
-static bytes value_of(struct arena *a, const struct cl_role *role)
+bytes cl__role_value(struct arena *a, const struct cl_role *role)
 {
     char *v = arena_printf(a, "superuser %d\nlogin %d\nconnections %d\n", role->superuser,
                            role->login, role->connections);
@@ -174,66 +161,6 @@ static bytes value_of(struct arena *a, const struct cl_role *role)
     return bytes_str(v);
 }
 
-static bool read_field(struct cl_role *role, const char *line)
-{
-    int n = 0, end = 0;
-    unsigned ns, privileges;
-    if (sscanf(line, "superuser %d%n", &n, &end) == 1)
-        role->superuser = n != 0;
-    else if (sscanf(line, "login %d%n", &n, &end) == 1)
-        role->login = n != 0;
-    else if (sscanf(line, "connections %d%n", &n, &end) == 1)
-        role->connections = n;
-    else if (strncmp(line, "verifier ", 9) == 0)
-        end = 9 + snprintf(role->verifier, sizeof role->verifier, "%s", line + 9);
-    else if (sscanf(line, "grant %u %u%n", &ns, &privileges, &end) == 2 &&
-             role->grant_count < CL_ROLE_GRANTS_MAX) {
-        role->grants[role->grant_count].ns = ns;
-        role->grants[role->grant_count++].privileges = privileges;
-    } else {
-        return false;
-    }
-    return (size_t)end == strlen(line) && strlen(role->verifier) + 1 < sizeof role->verifier;
-}
-
-static bool read_role(struct arena *a, const struct kv_row *row, struct cl_role *out)
-{
-    bytes name = row->col[KVT_KEY].b, value = row->col[KVT_VALUE].b;
-    size_t skip = sizeof PREFIX - 1;
-    *out = (struct cl_role){.connections = -1, .seq = row->col[KVT_SEQ].i};
-    if (name.size <= skip || name.size - skip >= sizeof out->name)
-        return false;
-    memcpy(out->name, name.data + skip, name.size - skip);
-    char *line = arena_strdup(a, value), *end;
-    for (; *line != '\0'; line = end + 1) {
-        end = strchr(line, '\n');
-        if (end == NULL)
-            return false;
-        *end = '\0';
-        if (!read_field(out, line))
-            return false;
-    }
-    return true;
-}
-
-static bool on_row(void *arg, const struct kv_row *row)
-{
-    struct cl_roles *r = arg;
-    struct cl_role role;
-    bytes key = row->col[KVT_KEY].b;
-    if (bytes_eq(key, BYTES_LIT(SECRET_KEY))) {
-        r->has_secret = row->col[KVT_VALUE].b.size == sizeof r->secret;
-        if (r->has_secret)
-            memcpy(r->secret, row->col[KVT_VALUE].b.data, sizeof r->secret);
-    } else if (bytes_has_prefix(key, BYTES_LIT(PREFIX))) {
-        if (!read_role(&r->arena, row, &role))
-            LOG_ERROR("roles.not_readable", LOG_BYTES("key", key));
-        else if (r->count < CL_ROLES_MAX)
-            keep(r, &role);
-    }
-    return true;
-}
-
 /* -- calls ------------------------------------------------------------------------------------- */
 
 static void call_done(struct cl_call *call, status st)
@@ -242,14 +169,14 @@ static void call_done(struct cl_call *call, status st)
     r->next(r, st);
 }
 
-static void go_on(struct cl_roles *r, status st, void (*next)(struct cl_roles *r, status st))
+void cl__roles_go_on(struct cl_roles *r, status st, void (*next)(struct cl_roles *r, status st))
 {
     r->next = next;
     if (st != ST_PENDING)
         next(r, st);
 }
 
-static struct cl_call *fresh_call(struct cl_roles *r)
+struct cl_call *cl__roles_call(struct cl_roles *r, bool (*on_row)(void *, const struct kv_row *))
 {
     arena_reset(&r->arena);
     r->call = (struct cl_call){.done = call_done,
@@ -261,15 +188,14 @@ static struct cl_call *fresh_call(struct cl_roles *r)
     return &r->call;
 }
 
-/* A row is written: CONFLICT as for INSERT. */
-static status put_row(struct cl_roles *r, bytes key, bytes value, enum kv_conflict conflict)
+status cl__roles_put(struct cl_roles *r, bytes key, bytes value, enum kv_conflict conflict)
 {
     static const unsigned columns[] = {KVT_KEY, KVT_VALUE};
     r->cells[0] = kv_text(key);
     r->cells[1] = kv_text(value);
     r->op = (struct kv_op){.kind = KV_OP_INSERT,
                            .table = KV_KV,
-                           .ns = SYSTEM_NS,
+                           .ns = CL__ROLES_NS,
                            .now = cl__timestamptz(cl__node_now_us(r->node)),
                            .want_rows = true,
                            .columns = columns,
@@ -281,109 +207,18 @@ static status put_row(struct cl_roles *r, bytes key, bytes value, enum kv_confli
     return cl_ops(r->client, &r->call, r->ops, 1);
 }
 
-/* -- opening ----------------------------------------------------------------------------------- */
+/* -- the end ----------------------------------------------------------------------------------- */
 
-static void opened(struct cl_roles *r, status st)
+static void destroy(struct cl_roles *r)
 {
-    if (st != ST_OK)
-        LOG_ERROR("roles.not_read", LOG_STR("why", r->call.err.message));
-    else if (!cl_roles_any_password(r->node))
-        LOG_WARN("auth.no_password", LOG_STR("served", "clients of this host only"));
-    r->opened(r->opened_arg, st);
-}
-
-static void first_made(struct cl_roles *r, status st)
-{
-    if (st == ST_OK && r->call.result.row_count == 1) {
-        struct cl_role role = {.name = CL_ROLE_FIRST,
-                               .superuser = true,
-                               .login = true,
-                               .connections = -1,
-                               .seq = r->call.result.rows[0].col[KVT_SEQ].i};
-        keep(r, &role);
-    }
-    opened(r, st);
-}
-
-static void make_first(struct cl_roles *r)
-{
-    struct cl_role role = {
-        .name = CL_ROLE_FIRST, .superuser = true, .login = true, .connections = -1};
-    bool found;
-    pthread_mutex_lock(&r->mu);
-    (void)position(r, BYTES_LIT(CL_ROLE_FIRST), &found);
-    pthread_mutex_unlock(&r->mu);
-    if (found) {
-        opened(r, ST_OK);
-        return;
-    }
-    fresh_call(r);
-    bytes key = bytes_str(arena_printf(&r->arena, PREFIX "%s", role.name));
-    go_on(r, put_row(r, key, value_of(&r->arena, &role), KV_CONFLICT_NOTHING), first_made);
-}
-
-static void secret_made(struct cl_roles *r, status st)
-{
-    if (st == ST_OK)
-        make_first(r);
-    else
-        opened(r, st);
-}
-
-static void page_read(struct cl_roles *r, status st);
-
-static void read_page(struct cl_roles *r)
-{
-    struct cl_call *call = fresh_call(r);
-    call->arena = &r->pages;
-    go_on(r, cl_read(r->client, call, &r->read, &r->pos), page_read);
-}
-
-static void page_read(struct cl_roles *r, status st)
-{
-    if (st == ST_OK) {
-        read_page(r);
-        return;
-    }
-    arena_reset(&r->pages);
-    if (st != ST_END) {
-        opened(r, st);
-        return;
-    }
-    if (r->has_secret) {
-        make_first(r);
-        return;
-    }
-    struct env *env = r->node->env;
-    env->ops->random(env, r->secret, sizeof r->secret);
-    fresh_call(r);
-    go_on(r,
-          put_row(r, BYTES_LIT(SECRET_KEY), bytes_make(r->secret, sizeof r->secret),
-                  KV_CONFLICT_NOTHING),
-          secret_made);
-}
-
-void cl_roles_open(struct cl_node *n, void (*done)(void *arg, status st), void *arg)
-{
-    struct cl_roles *r = calloc(1, sizeof *r);
-    ASSERT(r != NULL);
-    ASSERT(n->roles == NULL);
-    n->roles = r;
-    r->node = n;
-    r->client = cl_client_new(n, &n->reactors[0], SYSTEM_NS);
-    r->opened = done;
-    r->opened_arg = arg;
-    r->last = &r->first;
-    pthread_mutex_init(&r->mu, NULL);
-    arena_init(&r->arena, 4096);
-    arena_init(&r->pages, 4096);
-    r->read = (struct kv_read){.kind = KV_READ_RANGE,
-                               .table = KV_KV,
-                               .ns = SYSTEM_NS,
-                               .lower = kv_key_prefix(&r->pages, SYSTEM_NS, KV_KV, NULL, 0),
-                               .upper = kv_key_prefix(&r->pages, SYSTEM_NS + 1, KV_KV, NULL, 0),
-                               .limit = -1};
-    read_page(r);
+    r->node->roles = NULL;
+    cl_client_free(r->client);
+    arena_fini(&r->arena);
+    arena_fini(&r->pages);
+    pthread_mutex_destroy(&r->mu);
+    free(r->fresh);
+    free(r->list);
+    free(r);
 }
 
 void cl_roles_close(struct cl_node *n)
@@ -392,18 +227,25 @@ void cl_roles_close(struct cl_node *n)
     if (r == NULL)
         return;
     ASSERT(r->first == NULL);
-    n->roles = NULL;
-    cl_client_free(r->client);
-    arena_fini(&r->arena);
-    arena_fini(&r->pages);
-    pthread_mutex_destroy(&r->mu);
-    free(r->list);
-    free(r);
+    r->closing = true;
+    r->changed = NULL;
+    if (!r->busy)
+        destroy(r);
 }
 
 /* -- changes ----------------------------------------------------------------------------------- */
 
 static void change_start(struct cl_roles *r);
+
+void cl__roles_next(struct cl_roles *r)
+{
+    if (r->busy)
+        return;
+    if (r->closing)
+        destroy(r);
+    else if (r->first != NULL)
+        change_start(r);
+}
 
 static void change_done(struct cl_roles *r, status st)
 {
@@ -416,10 +258,9 @@ static void change_done(struct cl_roles *r, status st)
         c->err = r->call.err;
         err_default(&c->err, st);
     }
-    r->busy = false;
+    r->busy = r->changing = false;
     c->done(c, st); /* may ask for another change */
-    if (!r->busy && r->first != NULL)
-        change_start(r);
+    cl__roles_next(r);
 }
 
 static void change_applied(struct cl_roles *r, status st)
@@ -447,7 +288,7 @@ static status rewrite_row(struct cl_roles *r, bytes key, bytes value,
     r->filter = (struct kv_filter){KVT_SEQ, KV_EQ, kv_int(c->role.seq)};
     r->op = (struct kv_op){.kind = c->kind == CL_ROLE_DROP ? KV_OP_DELETE : KV_OP_UPDATE,
                            .table = KV_KV,
-                           .ns = SYSTEM_NS,
+                           .ns = CL__ROLES_NS,
                            .now = cl__timestamptz(cl__node_now_us(r->node)),
                            .want_rows = true,
                            .keys = r->cells,
@@ -478,15 +319,15 @@ static NODISCARD status change_allowed(struct cl_roles *r, struct cl_role_change
 static void change_start(struct cl_roles *r)
 {
     struct cl_role_change *c = r->first;
-    r->busy = true;
-    fresh_call(r);
-    bytes key = bytes_str(arena_printf(&r->arena, PREFIX "%s", c->role.name));
-    bytes value = value_of(&r->arena, &c->role);
+    r->busy = r->changing = true;
+    (void)cl__roles_call(r, NULL);
+    bytes key = bytes_str(arena_printf(&r->arena, CL__ROLES_PREFIX "%s", c->role.name));
+    bytes value = cl__role_value(&r->arena, &c->role);
     status st = change_allowed(r, c);
     if (st == ST_OK)
-        st = c->kind == CL_ROLE_CREATE ? put_row(r, key, value, KV_CONFLICT_ERROR)
+        st = c->kind == CL_ROLE_CREATE ? cl__roles_put(r, key, value, KV_CONFLICT_ERROR)
                                        : rewrite_row(r, key, value, c);
-    go_on(r, st, change_applied);
+    cl__roles_go_on(r, st, change_applied);
 }
 
 void cl_role_change(struct cl_node *n, struct cl_role_change *c)
@@ -497,6 +338,5 @@ void cl_role_change(struct cl_node *n, struct cl_role_change *c)
     c->next = NULL;
     *r->last = c;
     r->last = &c->next;
-    if (!r->busy)
-        change_start(r);
+    cl__roles_next(r);
 }

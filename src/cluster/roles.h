@@ -36,9 +36,18 @@ struct cl_role {
     int64_t seq; /* of the row; 0 = not stored */
 };
 
-/* Reads all roles; DONE on reactor 0. Once, when the node is ready. */
-void cl_roles_open(struct cl_node *n, void (*done)(void *arg, status st), void *arg);
+/* Reads all roles; DONE on reactor 0. Once, when the node is ready. Among other nodes the roles are
+ * what is applied here, which may be nothing yet: CHANGED on reactor 0 whenever they are read
+ * again. */
+void cl_roles_open(struct cl_node *n, void (*done)(void *arg, status st),
+                   void (*changed)(void *arg), void *arg);
 void cl_roles_close(struct cl_node *n); /* no change may be under way */
+/* Among others, for the host: the turn's end; this node serves the shard of roles now, or time has
+ * passed since it last tried to make what is missing. */
+void cl_roles_turn(struct cl_node *n);
+void cl_roles_led(struct cl_node *n);
+/* False: this node is one of several and has not yet applied even the first roles. */
+bool cl_roles_known(struct cl_node *n);
 
 /* ST_NOT_FOUND, as are all before cl_roles_open. */
 NODISCARD status cl_role_find(struct cl_node *n, bytes name, struct cl_role *out);

@@ -58,6 +58,8 @@ struct cl_shard {
     uint64_t ready_index; /* served once this is applied */
     bool leading, opened; /* among others: leads; and has begun to serve, see host.c */
     uint64_t leading_term;
+    bool heard; /* of a leader since the start, which had committed up to: */
+    uint64_t heard_commit;
     status fenced;       /* ST_OK, or why nothing is applied any more */
     unsigned holds;      /* who needs the state to stand still: apply pauses while > 0 */
     bool prefetching;    /* apply waits for a cold block */

@@ -192,6 +192,11 @@ static NODISCARD status choose(struct fe_login *l, bytes body)
 status fe_auth_start(struct fe_login *l)
 {
     enum fe_method method = FE_METHOD_NONE;
+    if (!cl_roles_known(l->conn->worker->node)) {
+        err_set(&l->err, ST_NOT_LEADER, "this node does not know the roles yet");
+        err_hint(&l->err, "Try again: it has not heard from a leader since its start.");
+        return ST_NOT_LEADER;
+    }
     l->known = cl_role_find(l->conn->worker->node, l->user, &l->role) == ST_OK;
     ST_TRY(find_method(l, &method));
     switch (method) {

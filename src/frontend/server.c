@@ -383,6 +383,14 @@ static void on_roles(void *arg, status st)
         loop_io_set(s->listeners[i].io, LOOP_READ);
 }
 
+/* By a statement at another node: sessions may now what their roles may. */
+static void on_roles_changed(void *arg)
+{
+    struct fe_server *s = arg;
+    if (s->done == NULL) /* else there may be no workers any more */
+        fe_server_empower(s);
+}
+
 status fe_server_new(struct cl_node *node, const char *listen, struct fe_server **out,
                      struct err *err)
 {
@@ -406,7 +414,7 @@ status fe_server_new(struct cl_node *node, const char *listen, struct fe_server 
         l->io = loop_io_new(s->workers[0].loop, l->fd, on_connect, l);
     }
     *out = s;
-    cl_roles_open(node, on_roles, s);
+    cl_roles_open(node, on_roles, on_roles_changed, s);
     return ST_OK;
 }
 

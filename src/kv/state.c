@@ -469,13 +469,25 @@ static struct kv_memtable *active(struct kv_state *s)
     return own_list(s)->gen[0]->mem;
 }
 
+static void note_system(struct kv_state *s, bytes key)
+{
+    s->system_writes += load_be32(key.data + 1) == 0;
+}
+
+uint64_t kv_state_system_writes(const struct kv_state *s)
+{
+    return s->system_writes;
+}
+
 void kv_state_put(struct kv_state *s, bytes key, bytes row, bool fresh)
 {
+    note_system(s, key);
     kv_memtable_put(active(s), key, s->next.applied_ts, false, fresh, row);
 }
 
 void kv_state_delete(struct kv_state *s, bytes key, bool fresh)
 {
+    note_system(s, key);
     kv_memtable_put(active(s), key, s->next.applied_ts, true, fresh, BYTES_EMPTY);
 }
 

@@ -111,6 +111,9 @@ void kv_state_queue_push(struct kv_state *s, bytes items);
 void kv_state_queue_push_take(struct kv_state *s, struct buf *items);
 void kv_state_queue_ack(struct kv_state *s, hlc_ts up_to);
 void kv_state_end(struct kv_state *s); /* publishes applied index and stamp */
+/* How many rows of namespace 0 were written since the state was opened: whoever keeps a copy of
+ * them sees that it is old. The owner. */
+uint64_t kv_state_system_writes(const struct kv_state *s);
 
 /* -- queue: the owner ------------------------------------------------------------------------- */
 

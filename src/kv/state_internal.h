@@ -79,6 +79,7 @@ struct kv_state {
     bool in_command, pushed, dirty, flushing;
     struct kv__queue queue;
     struct kv__attr_cache *attr_cache; /* NULL until the first row from the store */
+    uint64_t system_writes;
     struct kv_state_stats stats;
 };
 

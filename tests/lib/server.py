@@ -36,8 +36,8 @@ def end_with_test():
 class Server:
     """One process.  READY is what the server itself says on standard output."""
 
-    def __init__(self, binary, data, *settings, env=None, log=None, wrap=()):
-        self.port = free_port()
+    def __init__(self, binary, data, *settings, env=None, log=None, wrap=(), port=None):
+        self.port = port or free_port()
         self.log = open(log or os.devnull, "ab")
         argv = [*wrap, binary, "start", "--data", data, "--listen", "127.0.0.1:%d" % self.port, *settings]
         full = clean_env(**(env or {}))

@@ -1,6 +1,8 @@
 /* Three nodes: they elect, replicate, fail over and come back. */
 #include "base/assert.h"
+#include "cluster/roles.h"
 #include "cluster_fixture.h"
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,6 +57,92 @@ static void others_refuse_and_name_the_leader(void **state)
     assert_int_equal(fx_lookup_kv(&x, "a"), ST_NOT_LEADER);
     fx_client_fini(&x);
     assert_int_equal(cl_shard_leader(c.nodes[other].node->shards[CL_KV]), leader + 1);
+    cx_fini(&c);
+}
+
+/* -- roles ------------------------------------------------------------------------------------- */
+
+static void roles_opened(void *arg, status st)
+{
+    UNUSED(arg);
+    UNUSED(st);
+}
+
+static void open_roles(void *arg)
+{
+    cl_roles_open(arg, roles_opened, NULL, NULL);
+}
+
+static void close_roles(void *arg)
+{
+    cl_roles_close(arg);
+}
+
+struct change {
+    struct cl_role_change change;
+    struct cl_node *node;
+    status st;
+    sem_t done;
+};
+
+static void change_done(struct cl_role_change *c, status st)
+{
+    struct change *w = CONTAINER_OF(c, struct change, change);
+    w->st = st;
+    sem_post(&w->done);
+}
+
+static void change_start(void *arg)
+{
+    struct change *w = arg;
+    cl_role_change(w->node, &w->change);
+}
+
+static status create_role(struct fixture *f, const char *name)
+{
+    struct change w = {.node = f->node,
+                       .change = {.kind = CL_ROLE_CREATE,
+                                  .done = change_done,
+                                  .role = {.login = true, .connections = -1}}};
+    snprintf(w.change.role.name, sizeof w.change.role.name, "%s", name);
+    sem_init(&w.done, 0, 0);
+    fx_on_reactor(f, change_start, &w);
+    sem_wait(&w.done);
+    sem_destroy(&w.done);
+    return w.st;
+}
+
+static void await_role(struct cluster *c, const char *name)
+{
+    for (unsigned i = 0; i < CX_NODES; i++) {
+        struct cl_role role;
+        while (cl_role_find(c->nodes[i].node, bytes_str(name), &role) != ST_OK)
+            usleep(5000);
+        assert_true(role.login);
+    }
+}
+
+static void roles_are_what_is_applied_on_every_node(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    cx_init(&c);
+    cx_open_all(&c);
+    for (unsigned i = 0; i < CX_NODES; i++)
+        fx_on_reactor(&c.nodes[i], open_roles, c.nodes[i].node);
+    await_role(&c, CL_ROLE_FIRST);
+    unsigned leader = cx_leader(&c), other = (leader + 1) % CX_NODES;
+    const uint8_t *secret = cl_roles_secret(c.nodes[leader].node);
+    for (unsigned i = 0; i < CX_NODES; i++) {
+        while (!cl_roles_known(c.nodes[i].node))
+            usleep(5000);
+        assert_memory_equal(cl_roles_secret(c.nodes[i].node), secret, CL_ROLES_SECRET_BYTES);
+    }
+    assert_int_equal(create_role(&c.nodes[leader], "guest"), ST_OK);
+    await_role(&c, "guest");
+    assert_int_equal(create_role(&c.nodes[other], "late"), ST_NOT_LEADER);
+    for (unsigned i = 0; i < CX_NODES; i++)
+        fx_on_reactor(&c.nodes[i], close_roles, c.nodes[i].node);
     cx_fini(&c);
 }
 
@@ -124,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_reach_all_nodes),
         cmocka_unit_test(others_refuse_and_name_the_leader),
+        cmocka_unit_test(roles_are_what_is_applied_on_every_node),
         cmocka_unit_test(another_leads_when_the_leader_stops),
         cmocka_unit_test(all_restart),
         cmocka_unit_test(one_node_is_no_majority),
