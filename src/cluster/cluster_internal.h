@@ -84,6 +84,7 @@ struct cl_stream {
 };
 
 struct cl_host;
+struct cl_others;
 struct cl_shard;
 struct cl_sink;
 struct cl_reclaim;
@@ -132,6 +133,7 @@ struct cl_node {
     struct cl_topology topology;
     struct cl_transport *transport; /* NULL: the only node */
     struct cl_host *host;           /* the same */
+    struct cl_others *others;       /* the same */
     struct cl_options options;
     uint64_t incarnation; /* of this process, in every command's origin */
     uint64_t started_us;

@@ -11,23 +11,23 @@
  *       Raft sends it again.
  *   H3  A group that is fenced, or whose log is lost, gets neither messages nor time: it leads and
  *       votes no more, and the others go on without it.
+ *   H5  A message leaves only when the read floor that it may speak of is on disk; one of a node
+ *       counts only when that node's store is.
+ *   H6  A node with a new directory sends no vote and asks for none before each other node has
+ *       taken its connection: until then one of them may know it under an older store.
  *   H4  What a group had proposed when it ceased to lead is answered ST_OUTCOME_UNKNOWN at once.
- *
- * The bound of reads is not on disk yet. A start takes it from the wall clock instead: no leader
- * asks for more than READ_AHEAD_US beyond its own, so a clock that is at most CLOCK_ERROR_US off
- * makes the bound at least what was promised.
  *
  * Threads: the owner reactor; new and configure run before it starts.
  */
 #include "cluster/host.h"
 #include "base/assert.h"
 #include "base/log.h"
+#include "cluster/others.h"
 #include "cluster/roles.h"
 #include "raft/message.h"
 #include <stdlib.h>
 
 #define READ_AHEAD_US 1000000
-#define CLOCK_ERROR_US 500000
 #define PENDING_BYTES (64u << 20)
 #define KEEP_BYTES (64u << 20) /* for others that lack it, of each shard */
 #define APPEND_BYTES (1u << 20)
@@ -38,6 +38,7 @@ struct cl_host {
     struct obuf message; /* on its way into a frame */
     uint64_t timer_ms;   /* what the timer is set to; UINT64_MAX: nothing */
     uint64_t dropped;    /* messages that the log had no room for */
+    uint64_t held;       /* messages that promised what is not on disk */
     bool started;
 };
 
@@ -57,8 +58,19 @@ static bool takes_part(const struct cl_host *h, const struct cl_shard *s)
 
 /* -- outputs ----------------------------------------------------------------------------------- */
 
+static bool is_vote(const struct raft_message *m)
+{
+    return m->kind == RAFT_MSG_VOTE || (m->kind == RAFT_MSG_VOTE_REPLY && m->vote_reply.granted);
+}
+
 static void send(struct cl_host *h, const struct cl_shard *s, const struct raft_message *m)
 {
+    struct cl_others *others = h->node->others;
+    if (!cl_others_covers(others, raft_read_floor(s->raft)) ||
+        (is_vote(m) && !cl_others_may_vote(others))) { /* H5, H6 */
+        h->held++;
+        return;
+    }
     obuf_reset(&h->message);
     raft_message_encode(m, &h->message);
     bytes payload = bytes_make(h->message.data, h->message.size);
@@ -214,7 +226,7 @@ static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, 
     if (!h->started || group < 1 || group > CL_SHARDS || from != node || to != n->topology.self)
         return;
     struct cl_shard *s = n->shards[group - 1];
-    if (!takes_part(h, s))
+    if (!takes_part(h, s) || !cl_others_knows(n->others, node)) /* H5 */
         return;
     if (raft_message_decode(payload, &m) != ST_OK || m.from != from || m.to != to) { /* H1 */
         LOG_WARN("shard.bad_message", LOG_U64("shard", group), LOG_U64("node", node));
@@ -232,6 +244,9 @@ static void on_changed(void *arg, uint64_t node, bool up)
 {
     struct cl_node *n = arg;
     struct cl_host *h = n->host;
+    if (up)
+        cl_others_met(n->others, node, cl_transport_store(n->transport, node));
+    cl__node_kick(n);
     for (unsigned i = 0; h->started && i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
         if (takes_part(h, s))
@@ -240,9 +255,16 @@ static void on_changed(void *arg, uint64_t node, bool up)
     }
 }
 
+static uint64_t store_of(void *arg, uint64_t node)
+{
+    struct cl_node *n = arg;
+    return cl_others_store(n->others, node);
+}
+
 const struct cl_transport_events *cl_host_events(void)
 {
-    static const struct cl_transport_events events = {.message = on_message, .changed = on_changed};
+    static const struct cl_transport_events events = {
+        .message = on_message, .changed = on_changed, .store_of = store_of};
     return &events;
 }
 
@@ -307,6 +329,7 @@ void cl_host_turn(struct cl_host *h)
             begin_serving(h, s);
     }
     cl_roles_turn(h->node);
+    cl_others_turn(h->node->others);
     if (h->started)
         set_timer(h);
 }
@@ -338,15 +361,14 @@ void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct
 {
     struct cl_node *n = h->node;
     const struct cl_topology *t = &n->topology;
-    *out = (struct raft_config){
-        .self = t->self,
-        .election_ms = n->options.election_us / 1000,
-        .heartbeat_ms = n->options.heartbeat_us / 1000,
-        .append_bytes = APPEND_BYTES,
-        .pending_bytes = PENDING_BYTES,
-        .keep_bytes = KEEP_BYTES,
-        .read_bound = hlc_from_us(env_unix_us(n->env) + READ_AHEAD_US + CLOCK_ERROR_US),
-        .seed = n->identity.store_id ^ s->id ^ n->incarnation};
+    *out = (struct raft_config){.self = t->self,
+                                .election_ms = n->options.election_us / 1000,
+                                .heartbeat_ms = n->options.heartbeat_us / 1000,
+                                .append_bytes = APPEND_BYTES,
+                                .pending_bytes = PENDING_BYTES,
+                                .keep_bytes = KEEP_BYTES,
+                                .read_bound = cl_others_floor(n->others),
+                                .seed = n->identity.store_id ^ s->id ^ n->incarnation};
     for (unsigned i = 0; i < t->count; i++)
         out->members.at[out->members.count++] =
             (struct raft_member){.id = t->nodes[i].id, .role = RAFT_VOTER};

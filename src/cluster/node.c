@@ -25,6 +25,7 @@
 #include "base/rcu.h"
 #include "cluster/host.h"
 #include "cluster/long_reads.h"
+#include "cluster/others.h"
 #include "cluster/reclaim.h"
 #include "cluster/sink.h"
 #include <stdio.h>
@@ -225,6 +226,8 @@ static status build(struct cl_node *n, struct err *err)
     ST_TRY(cl_identity_open(n->env, n->dir, 1, &wanted, &n->identity, err));
     ST_TRY(open_store(n, err));
     n->host = cl_host_new(n);
+    if (n->host != NULL)
+        ST_TRY(cl_others_open(n, &n->others, err));
     for (unsigned i = 0; i < CL_SHARDS; i++)
         ST_TRY(cl_shard_open(n, i, &n->shards[i], err));
     ST_TRY(cl__stream_recover(n, err));
@@ -506,6 +509,7 @@ void cl_node_close(struct cl_node *n)
         mailbox_free(n->reactors[i].mailbox);
     cl_transport_free(n->transport);
     cl_host_free(n->host);
+    cl_others_free(n->others);
     cl_reclaim_free(n->reclaim);
     cl_sink_free(n->sink);
     cl_long_reads_free(n->long_reads);

@@ -74,6 +74,8 @@ bool cl_transport_message(struct cl_transport *t, uint64_t node, uint64_t group,
                           uint64_t to, bytes payload);
 /* Is there a connection to NODE? */
 bool cl_transport_up(const struct cl_transport *t, uint64_t node);
+/* The store that NODE said it has when it last connected, 0: it never did. */
+uint64_t cl_transport_store(const struct cl_transport *t, uint64_t node);
 
 /* Embedded in its owner, whose memory stays until `done` or cl_transport_cancel. */
 struct cl_request {
