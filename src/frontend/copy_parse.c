@@ -36,7 +36,7 @@ void fe_copy_parser_fini(struct fe_copy_parser *p)
 
 void fe_copy_feed(struct fe_copy_parser *p, bytes data)
 {
-    if (p->ended)
+    if (p->ended && p->kind != FE_COPY_BINARY) /* there more is an error */
         return;
     if (p->at > 0 && p->at >= p->in.size - p->at) {
         obuf_consume(&p->in, p->at);
