@@ -29,13 +29,16 @@ static void stage(struct cl_node *n, enum cl_stage which, uint64_t from, uint64_
     histogram_add(&n->stages[which], to > from ? to - from : 0);
 }
 
+/* The stages follow each other without a gap, so that their sum is the total. A majority may have
+ * an entry before the own disk does: then waiting for others took no time at all. */
 static void count_stages(struct cl_shard *s, const struct cl_proposal *p, uint64_t now_us)
 {
     struct cl_node *n = s->node;
+    uint64_t committed_us = s->committed_us > p->stored_us ? s->committed_us : p->stored_us;
     stage(n, CL_STAGE_QUEUED, p->queued_us, p->proposed_us);
     stage(n, CL_STAGE_PERSISTED, p->proposed_us, p->stored_us);
-    stage(n, CL_STAGE_COMMITTED, p->stored_us, s->committed_us);
-    stage(n, CL_STAGE_APPLIED, s->committed_us, now_us);
+    stage(n, CL_STAGE_COMMITTED, p->stored_us, committed_us);
+    stage(n, CL_STAGE_APPLIED, committed_us, now_us);
     stage(n, CL_STAGE_TOTAL, p->queued_us, now_us);
 }
 
