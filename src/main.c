@@ -1,7 +1,8 @@
 /*
- * main.c — the command line: starts a node, looks at a log, says what it is.
+ * main.c — the command line: starts a node or several, looks at a log, says what it is.
  *
  *   metadb start --data DIR [--listen HOST:PORT] [--config FILE] [--NAME=VALUE ...]
+ *   metadb demo [--nodes N] [--data DIR] [--port PORT] [--NAME=VALUE ...]
  *   metadb log dump DIR | metadb log check DIR
  *   metadb version | metadb help
  *
@@ -18,6 +19,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "cluster/node.h"
+#include "demo.h"
 #include "frontend/server.h"
 #include "raft/log.h"
 #include <pthread.h>
@@ -35,6 +37,9 @@ static const char usage_text[] =
     "\n"
     "  metadb start --data DIR [--listen HOST:PORT] [--config FILE] [--NAME=VALUE ...]\n"
     "      Serves the data directory DIR, which is made when missing. Stops on SIGTERM or SIGINT.\n"
+    "  metadb demo [--nodes N] [--data DIR] [--port PORT] [--NAME=VALUE ...]\n"
+    "      A cluster of N processes (3) on loopback, clients from PORT (7432) on; in a temporary\n"
+    "      directory without --data. Ctrl-C stops it.\n"
     "  metadb log dump DIR\n"
     "      Prints the records of the log in the data directory DIR. The server must be stopped.\n"
     "  metadb log check DIR\n"
@@ -207,8 +212,9 @@ static enum exit_code serve(const struct config *config, const char *dir, int ar
         print_err("cannot start", &err);
         return exit_status_of(st);
     }
+    /* From the first turn on: a node among others may wait long for the moment that it serves. */
     struct loop *loop = cl_node_reactor(s.node, 0)->loop;
-    loop_on_signal(loop, SIGTERM, on_signal, &s); /* also before it is ready */
+    loop_on_signal(loop, SIGTERM, on_signal, &s);
     loop_on_signal(loop, SIGINT, on_signal, &s);
     loop_on_signal(loop, SIGHUP, on_reload, &s);
     cl_node_start(s.node, on_ready, on_failed, &s);
@@ -377,6 +383,8 @@ int main(int argc, char **argv)
     const char *command = argv[1];
     if (strcmp(command, "start") == 0)
         return (int)command_start(argc - 2, argv + 2);
+    if (strcmp(command, "demo") == 0)
+        return demo_run(argc - 2, argv + 2);
     if (strcmp(command, "log") == 0)
         return (int)command_log(argc - 2, argv + 2);
     if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0)

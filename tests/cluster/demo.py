@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""`metadb demo` as an operator meets it: it says where things are, serves, reports a death, and leaves nothing behind.
+
+    demo.py --binary build/debug/src/metadb
+"""
+import argparse
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+from pgclient import Client, Lost, PgError  # noqa: E402
+from server import clean_env, end_with_test  # noqa: E402
+
+HANGS = 120
+failed = 0
+
+
+class Demo:
+    def __init__(self, binary, *flags, env=None):
+        self.process = subprocess.Popen([binary, "demo", *flags, "--memory.budget=64MB"], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=clean_env(**(env or {})),
+                                        preexec_fn=end_with_test)
+        self.text = ""
+
+    def until(self, pattern):
+        """Reads on until PATTERN was said."""
+        end = time.monotonic() + HANGS
+        while True:
+            m = re.search(pattern, self.text)
+            if m:
+                return m
+            if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
+                raise AssertionError("not said: %s\n%s" % (pattern, self.text))
+            piece = os.read(self.process.stdout.fileno(), 4096).decode()
+            if not piece:
+                raise AssertionError("ended without saying: %s\n%s" % (pattern, self.text))
+            self.text += piece
+
+    def nodes(self, count):
+        """number -> process"""
+        self.until("Ctrl-C stops all")
+        found = {int(n): int(p) for n, p in re.findall(r"node (\d) +process (\d+)", self.text)}
+        assert len(found) == count, self.text
+        return found
+
+    def ends(self):
+        rest, _ = self.process.communicate(timeout=HANGS)
+        self.text += rest.decode()
+        return self.process.returncode
+
+
+def gone(pid):
+    """Ended, if only as one whom nobody has waited for yet."""
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def all_gone(pids):
+    end = time.monotonic() + HANGS
+    while not all(gone(p) for p in pids):
+        assert time.monotonic() < end, "nodes outlived the demo"
+        time.sleep(0.02)
+
+
+def a_write_is_taken(demo):
+    """By any node that serves; for as long as it takes them to agree on one."""
+    end = time.monotonic() + HANGS
+    while time.monotonic() < end:
+        for port in re.findall(r"serves +psql -h 127.0.0.1 -p (\d+)", demo.text):
+            try:
+                c = Client(int(port))
+                c.query("INSERT INTO kv (key, value) VALUES ('a', '1') ON CONFLICT (key) DO UPDATE SET value = excluded.value")
+                c.close()
+                return int(port)
+            except (Lost, PgError):
+                pass
+        if select.select([demo.process.stdout], [], [], 0.05)[0]:
+            demo.text += os.read(demo.process.stdout.fileno(), 4096).decode()
+    raise AssertionError("no node took a write\n" + demo.text)
+
+
+def test_three_nodes_serve_and_leave_nothing(o, tmp):
+    d = Demo(o.binary, env={"TMPDIR": tmp})
+    pids = d.nodes(3)
+    d.until("node . serves")
+    a_write_is_taken(d)
+    assert len(os.listdir(tmp)) == 1
+    d.process.send_signal(signal.SIGINT)
+    assert d.ends() == 0, d.text
+    all_gone(pids.values())
+    assert os.listdir(tmp) == [], "the temporary directory is still there"
+    assert "killed" not in d.text and "ended with status" not in d.text, d.text
+
+
+def test_one_node_is_a_demo_too(o, tmp):
+    d = Demo(o.binary, "--nodes", "1", env={"TMPDIR": tmp})
+    pids = d.nodes(1)
+    d.until("node 1 serves")
+    a_write_is_taken(d)
+    d.process.send_signal(signal.SIGTERM)
+    assert d.ends() == 0, d.text
+    all_gone(pids.values())
+
+
+def test_a_death_is_said_and_the_others_go_on(o, tmp):
+    d = Demo(o.binary, "--data", tmp + "/d")
+    pids = d.nodes(3)
+    d.until("node . serves")
+    victim = int(re.search(r"node (\d) serves", d.text)[1])
+    os.kill(pids[victim], signal.SIGKILL)
+    d.until("node %d was killed by signal 9" % victim)
+    d.until("start it again: .*--data .*node-%d" % victim)
+    d.text = ""
+    d.until(r"node [^%d] serves" % victim)
+    a_write_is_taken(d)
+    d.process.send_signal(signal.SIGINT)
+    assert d.ends() == 0, d.text
+    # What was written is there for the next demo in this directory, which knows how many nodes it has.
+    d = Demo(o.binary, "--data", tmp + "/d")
+    d.nodes(3)
+    d.until("node . serves")
+    c = Client(a_write_is_taken(d))
+    assert c.value("SELECT value FROM kv WHERE key = 'a'") is not None
+    c.close()
+    d.process.send_signal(signal.SIGINT)
+    assert d.ends() == 0, d.text
+    d = Demo(o.binary, "--data", tmp + "/d", "--nodes", "5")
+    assert d.ends() == 1 and "has 3 nodes, not 5" in d.text, d.text
+
+
+def test_nodes_end_with_a_killed_demo(o, tmp):
+    d = Demo(o.binary, "--data", tmp + "/d")
+    pids = d.nodes(3)
+    d.process.kill()
+    d.process.wait()
+    all_gone(pids.values())
+
+
+def test_all_nodes_dead_ends_it(o, tmp):
+    d = Demo(o.binary, "--data", tmp + "/d")
+    for p in d.nodes(3).values():
+        os.kill(p, signal.SIGKILL)
+    assert d.ends() == 4 and "no node is left" in d.text, d.text
+
+
+def test_wrong_flags_are_named(o, tmp):
+    for flags, text in ((["--nodes", "8"], "--nodes takes 1 to 7"), (["--port", "x"], "not a port"), (["--memtable.age"], "--NAME=VALUE"),
+                        (["--cluster.id=3"], "the demo that sets"), (["surplus"], "--NAME=VALUE")):
+        d = Demo(o.binary, "--data", tmp + "/d", *flags[:-1], flags[-1])
+        assert d.ends() == 1 and text in d.text, d.text
+
+
+def main():
+    global failed
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--binary", required=True)
+    o = p.parse_args()
+    for name, test in list(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        with tempfile.TemporaryDirectory(prefix="metadb-demo-test.") as tmp:
+            try:
+                test(o, tmp)
+                print("ok %s" % name[5:])
+            except AssertionError as e:
+                failed += 1
+                print("FAIL %s: %s" % (name[5:], e))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
