@@ -10,12 +10,13 @@
 #include "base/assert.h"
 #include "cluster/check.h"
 #include "cluster/client_internal.h"
+#include "cluster/host.h"
 #include "cluster/views.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SINK_POLL_US 2000u
+#define POLL_US 2000u
 
 typedef void emit_fn(void *arg, const struct kv_datum *values);
 
@@ -27,6 +28,7 @@ struct admin {
     struct pool_job job;
     struct loop_timer *timer;
     unsigned at; /* shard at hand */
+    uint64_t to, until_us;
     uint64_t hash[CL_SHARDS];
     struct arena arena;
     struct cl_mismatch *mismatches;
@@ -215,7 +217,7 @@ static void wait_again(struct admin *m)
     else if (atomic_load_explicit(&m->client->cancel, memory_order_relaxed))
         admin_end(m, ST_CANCELLED);
     else
-        loop_timer_start(m->timer, SINK_POLL_US);
+        loop_timer_start(m->timer, POLL_US);
 }
 
 static void sinks_poll(void *arg)
@@ -274,6 +276,69 @@ static status call_wait_for_sinks(struct cl_client *c, struct cl_call *call,
     return start_polling(c, call, emit, arg, sinks_poll);
 }
 
+/* -- transfer_leader(shard, node) -------------------------------------------------------------- */
+
+/* The shard's leader knows the new one when that one has won its election. */
+static void transfer_poll(void *arg)
+{
+    struct admin *m = arg;
+    struct cl_node *n = m->client->node;
+    const struct cl_shard *s = n->shards[m->at];
+    if (cl_shard_leader(s) == m->to) {
+        struct kv_datum row[] = {kv_int((int64_t)s->id), text(s->name), kv_int((int64_t)m->to)};
+        m->emit(m->emit_arg, row);
+        admin_end(m, ST_OK);
+    } else if (env_mono_us(n->env) < m->until_us) {
+        wait_again(m);
+    } else {
+        struct err *err = &m->client->call->err;
+        err_set_state(err, ST_LOCKED, "55000", "node %" PRIu64 " did not take over shard %" PRIu64,
+                      m->to, s->id);
+        err_hint(err, "It may lack too much of the log, or not be reached; see metadb.replicas and "
+                      "metadb.peers.");
+        admin_end(m, ST_LOCKED);
+    }
+}
+
+static status transfer_refused(status st, const struct cl_shard *s, uint64_t to, struct err *err)
+{
+    if (st == ST_NOT_FOUND)
+        return err_set(err, ST_INVALID, "node %" PRIu64 " has no voter of shard %" PRIu64, to,
+                       s->id);
+    if (st == ST_LOCKED)
+        return err_set_state(err, st, "55000",
+                             "a transfer or a change of members of shard %" PRIu64 " is under way",
+                             s->id);
+    return err_set(err, st, "shard %" PRIu64 ": %s", s->id, status_text(st));
+}
+
+static status call_transfer_leader(struct cl_client *c, struct cl_call *call,
+                                   const struct kv_datum *args, emit_fn *emit, void *arg)
+{
+    struct cl_node *n = c->node;
+    if (args[0].null || args[1].null)
+        return err_set(&call->err, ST_INVALID, "shard and node cannot be null");
+    int64_t shard = args[0].i, node = args[1].i;
+    if (shard < 1 || shard > CL_SHARDS)
+        return err_set(&call->err, ST_INVALID, "there is no shard %" PRId64, shard);
+    struct cl_shard *s = n->shards[shard - 1];
+    ST_TRY(cl_shard_serving(s, &call->err));
+    if (node < 1 || (uint64_t)node != n->identity.node_id) {
+        status st = n->host != NULL && node > 0 ? cl_host_transfer(n->host, s, (uint64_t)node)
+                                                : ST_NOT_FOUND;
+        if (st != ST_OK)
+            return transfer_refused(st, s, (uint64_t)node, &call->err);
+    }
+    atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
+    struct admin *m = admin_new(c, call, emit, arg);
+    m->at = (unsigned)(shard - 1);
+    m->to = (uint64_t)node;
+    m->until_us = env_mono_us(n->env) + 2 * n->options.election_us;
+    m->timer = loop_timer_new(c->reactor->loop, transfer_poll, m);
+    loop_timer_start(m->timer, 0);
+    return ST_PENDING;
+}
+
 /* -- the table --------------------------------------------------------------------------------- */
 
 static const struct cl_view_column flush_columns[] = {
@@ -285,6 +350,9 @@ static const struct cl_view_column check_columns[] = {{"what", KV_TEXT},
                                                       {"item", KV_TEXT},
                                                       {"expected", KV_INT8},
                                                       {"found", KV_INT8}};
+static const struct cl_view_column transfer_args[] = {{"shard", KV_INT8}, {"node", KV_INT8}};
+static const struct cl_view_column transfer_columns[] = {
+    {"shard", KV_INT8}, {"table", KV_TEXT}, {"leader", KV_INT8}};
 static const struct cl_view_column wait_columns[] = {{"pending", KV_INT8}};
 
 #define COLUMNS(c) .result = (c), .result_count = ARRAY_LEN(c)
@@ -306,6 +374,12 @@ static const struct cl_function functions[] = {
      .comment = "returns when quota and secondary_index have taken everything written before",
      COLUMNS(wait_columns),
      .call = call_wait_for_sinks},
+    {.name = "transfer_leader",
+     .comment = "lets a node lead a shard from now on; every shard follows shard 1, of meta",
+     .args = transfer_args,
+     .arg_count = ARRAY_LEN(transfer_args),
+     COLUMNS(transfer_columns),
+     .call = call_transfer_leader},
 };
 
 const struct cl_function *cl_functions(unsigned *count)

@@ -163,7 +163,7 @@ static hlc_ts read_wish(struct cl_host *h)
     return ahead > least ? ahead : least;
 }
 
-static void step(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
+static status try_step(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
 {
     struct raft_output out;
     uint64_t before = raft_commit_index(s->raft), now_us = env_mono_us(h->node->env);
@@ -173,22 +173,29 @@ static void step(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
         LOG_ERROR("shard.other_history", LOG_U64("shard", s->id),
                   LOG_U64("committed", raft_commit_index(s->raft)));
         cl_shard_fence(s, ST_CORRUPT);
-        return;
+        return st;
     }
     if (st != ST_OK) {
         LOG_DEBUG("shard.step_refused", LOG_U64("shard", s->id), LOG_STR("why", status_text(st)));
-        return;
+        return st;
     }
     cl__stream_append(&h->node->stream, s, &out);
     uint64_t commit = out.commit_index;
     cl_host_output(h, s, &out);
     if (commit == before)
-        return;
+        return ST_OK;
     s->committed_us = now_us;
     if (s->inflight_count > 0)
         cl_shard_apply(s);
     else
         s->apply_later = true;
+    return ST_OK;
+}
+
+/* Where a refusal changes nothing: Raft, or the next tick, tries again. */
+static void step(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
+{
+    (void)try_step(h, s, in);
 }
 
 static size_t log_bytes(const struct raft_message *m)
@@ -346,6 +353,13 @@ void cl_host_maintain(struct cl_host *h)
         if (s->leading && takes_part(h, s) && cl_transport_up(n->transport, leader))
             step(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = leader});
     }
+}
+
+status cl_host_transfer(struct cl_host *h, struct cl_shard *s, uint64_t node)
+{
+    if (!takes_part(h, s))
+        return ST_NOT_LEADER;
+    return try_step(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = node});
 }
 
 bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s)

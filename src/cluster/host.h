@@ -37,6 +37,9 @@ void cl_host_maintain(struct cl_host *h);
 /* Does S serve here, or follow a leader and have applied what was committed when it first heard of
  * one? */
 bool cl_host_joined(const struct cl_shard *s);
+/* NODE shall lead S, which leads here; it does once its log has everything. As RAFT_TRANSFER. */
+NODISCARD status cl_host_transfer(struct cl_host *h, struct cl_shard *s, uint64_t node);
+
 /* Everything of a step's output but what goes to the own log. */
 void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_output *out);
 /* May S, which leads, serve reads now? Other leaders are excluded until the lease ends. */

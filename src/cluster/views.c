@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "cluster/reclaim.h"
 #include "cluster/sink.h"
+#include "cluster/transport.h"
 #include "cluster/views_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,10 +28,11 @@ struct kv_datum cl__count(uint64_t v)
 /* -- nodes ------------------------------------------------------------------------------------- */
 
 static const struct cl_view_column nodes_columns[] = {
-    {"node", KV_INT8},          {"cluster", KV_TEXT}, {"store", KV_TEXT},
-    {"listen", KV_TEXT},        {"state", KV_TEXT},   {"version", KV_TEXT},
-    {"reactors", KV_INT4},      {"clients", KV_INT8}, {"transactions", KV_INT8},
-    {"started", KV_TIMESTAMPTZ}};
+    {"node", KV_INT8},           {"cluster", KV_TEXT},      {"store", KV_TEXT},
+    {"listen", KV_TEXT},         {"state", KV_TEXT},        {"version", KV_TEXT},
+    {"reactors", KV_INT4},       {"clients", KV_INT8},      {"transactions", KV_INT8},
+    {"started", KV_TIMESTAMPTZ}, {"peer_address", KV_TEXT}, {"since", KV_TIMESTAMPTZ},
+    {"shards_led", KV_INT8}};
 
 static const char *state_name(const struct cl_node *n)
 {
@@ -42,12 +44,22 @@ static const char *state_name(const struct cl_node *n)
     return n->failed != ST_OK ? "failed" : names[n->phase];
 }
 
-static void nodes_rows(struct cl_node *n, cl_emit *emit, void *arg)
+static uint64_t led_by(const struct cl_node *n, uint64_t node)
 {
-    char cluster[17], store[17];
-    snprintf(cluster, sizeof cluster, "%016" PRIx64, n->identity.cluster_id);
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        sum += cl_shard_leader(n->shards[i]) == node;
+    return sum;
+}
+
+static void own_node(struct cl_node *n, const char *cluster, cl_emit *emit, void *arg)
+{
+    char store[17];
+    uint64_t self = n->identity.node_id;
+    const struct cl_node_address *a = cl_topology_find(&n->topology, self);
+    struct kv_datum started = kv_int(cl__timestamptz(n->started_unix_us));
     snprintf(store, sizeof store, "%016" PRIx64, n->identity.store_id);
-    struct kv_datum row[] = {cl__count(n->identity.node_id),
+    struct kv_datum row[] = {cl__count(self),
                              cl__text(cluster),
                              cl__text(store),
                              cl__text(config_string(n->config, "listen")),
@@ -56,9 +68,55 @@ static void nodes_rows(struct cl_node *n, cl_emit *emit, void *arg)
                              kv_int(n->options.reactors),
                              cl__count(n->clients),
                              cl__count(n->transactions),
-                             kv_int(cl__timestamptz(n->started_unix_us))};
+                             started,
+                             cl__text(a != NULL ? a->peers : NULL),
+                             started,
+                             cl__count(led_by(n, self))};
     _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(nodes_columns), "one value per column");
     emit(arg, row);
+}
+
+struct node_rows {
+    struct cl_node *node;
+    const char *cluster;
+    cl_emit *emit;
+    void *arg;
+};
+
+/* What is known here of another node: the list, and the connection. */
+static void other_node(void *arg, const struct cl_peer_stats *s)
+{
+    const struct node_rows *r = arg;
+    struct cl_node *n = r->node;
+    char store[17];
+    int64_t age_us = (int64_t)(env_mono_us(n->env) - s->since_us);
+    const struct cl_node_address *a = cl_topology_find(&n->topology, s->node);
+    snprintf(store, sizeof store, "%016" PRIx64, s->store_id);
+    struct kv_datum row[] = {cl__count(s->node),
+                             cl__text(r->cluster),
+                             s->store_id != 0 ? cl__text(store) : KV_NULL,
+                             cl__text(a != NULL ? a->clients : NULL),
+                             cl__text(s->state),
+                             KV_NULL,
+                             KV_NULL,
+                             KV_NULL,
+                             KV_NULL,
+                             KV_NULL,
+                             cl__text(s->address),
+                             kv_int(cl__timestamptz(env_unix_us(n->env) - age_us)),
+                             cl__count(led_by(n, s->node))};
+    _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(nodes_columns), "one value per column");
+    r->emit(r->arg, row);
+}
+
+static void nodes_rows(struct cl_node *n, cl_emit *emit, void *arg)
+{
+    char cluster[17];
+    snprintf(cluster, sizeof cluster, "%016" PRIx64, n->identity.cluster_id);
+    struct node_rows r = {n, cluster, emit, arg};
+    own_node(n, cluster, emit, arg);
+    if (n->transport != NULL)
+        cl_transport_each(n->transport, other_node, &r);
 }
 
 /* -- memory ------------------------------------------------------------------------------------ */
@@ -255,9 +313,10 @@ static void build_rows(struct cl_node *n, cl_emit *emit, void *arg)
     }
 
 static const struct cl_view views[] = {
-    VIEW(nodes, "nodes of the cluster"),
+    VIEW(nodes, "nodes of the cluster: this one, and what it knows of the others"),
     VIEW_ELSEWHERE(shards, "shards: leader, log positions, memory, state"),
-    VIEW_ELSEWHERE(replicas, "which node holds a replica of which shard, in which log stream"),
+    VIEW_ELSEWHERE(replicas,
+                   "replicas of the shards: those here, and as their leader sees them the others"),
     VIEW_ELSEWHERE(peers, "connections to the other nodes"),
     VIEW_ELSEWHERE(memtables, "generations in memory, and what flushes did"),
     VIEW_ELSEWHERE(log, "the shared log: counts and distributions"),

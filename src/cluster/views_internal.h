@@ -11,7 +11,7 @@ struct kv_datum cl__text(const char *s); /* NULL becomes NULL */
 struct kv_datum cl__count(uint64_t v);
 
 #define CL__shards_COUNT 18
-#define CL__replicas_COUNT 6
+#define CL__replicas_COUNT 15
 #define CL__memtables_COUNT 16
 #define CL__peers_COUNT 17
 #define CL__log_COUNT 8

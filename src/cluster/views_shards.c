@@ -56,9 +56,11 @@ void cl__shards_rows(struct cl_node *n, cl_emit *emit, void *arg)
     }
 }
 
-const struct cl_view_column cl__replicas_columns[] = {{"shard", KV_INT8},  {"node", KV_INT8},
-                                                      {"stream", KV_INT4}, {"role", KV_TEXT},
-                                                      {"kind", KV_TEXT},   {"applied", KV_INT8}};
+const struct cl_view_column cl__replicas_columns[] = {
+    {"shard", KV_INT8},     {"table", KV_TEXT}, {"node", KV_INT8},         {"stream", KV_INT4},
+    {"role", KV_TEXT},      {"kind", KV_TEXT},  {"state", KV_TEXT},        {"leader", KV_INT8},
+    {"term", KV_INT8},      {"last", KV_INT8},  {"committed", KV_INT8},    {"applied", KV_INT8},
+    {"persisted", KV_INT8}, {"lag", KV_INT8},   {"oldest_needed", KV_INT8}};
 
 static const char *role_name(enum raft_role role)
 {
@@ -70,15 +72,80 @@ static const char *role_name(enum raft_role role)
     return "unknown";
 }
 
+static const char *kind_name(enum raft_member_role role)
+{
+    return role == RAFT_VOTER ? "voter" : "learner";
+}
+
+/* The replica here. */
+static void own_replica(const struct cl_shard *s, cl_emit *emit, void *arg)
+{
+    struct raft_members members;
+    struct kv_state_stats stats;
+    uint64_t self = s->node->identity.node_id, commit = raft_commit_index(s->raft);
+    const char *kind = "voter"; /* a node alone has no number among members but its own */
+    kv_state_stats(s->state, &stats);
+    raft_members_at(s->raft, commit, &members);
+    for (unsigned i = 0; i < members.count; i++) {
+        if (members.at[i].id == self)
+            kind = kind_name(members.at[i].role);
+    }
+    struct kv_datum row[] = {cl__count(s->id),
+                             cl__text(s->name),
+                             cl__count(self),
+                             kv_int(0),
+                             cl__text(role_name(raft_role(s->raft))),
+                             cl__text(kind),
+                             cl__text(s->fenced != ST_OK ? "fenced" : "here"),
+                             cl__count(raft_leader(s->raft)),
+                             cl__count(raft_hard_state(s->raft).term),
+                             cl__count(raft_last_index(s->raft)),
+                             cl__count(commit),
+                             cl__count(s->applied),
+                             cl__count(stats.persisted_index),
+                             cl__count(commit - s->applied),
+                             cl__count(raft_oldest_needed(s->raft))};
+    _Static_assert(ARRAY_LEN(row) == CL__replicas_COUNT, "one value per column");
+    emit(arg, row);
+}
+
+/* A replica elsewhere, as the leader here sees it: what it acknowledged, what it lacks. */
+static void other_replica(const struct cl_shard *s, const struct raft_peer *p, cl_emit *emit,
+                          void *arg)
+{
+    static const char *const states[] = {[RAFT_PEER_PROBE] = "probed",
+                                         [RAFT_PEER_PIPELINE] = "streaming",
+                                         [RAFT_PEER_SNAPSHOT] = "needs a snapshot"};
+    uint64_t last = raft_last_index(s->raft);
+    struct kv_datum row[] = {cl__count(s->id),
+                             cl__text(s->name),
+                             cl__count(p->id),
+                             KV_NULL,
+                             cl__text("follower"),
+                             cl__text(kind_name(p->role)),
+                             cl__text(p->down ? "down" : states[p->state]),
+                             cl__count(raft_leader(s->raft)),
+                             cl__count(raft_hard_state(s->raft).term),
+                             cl__count(p->match),
+                             KV_NULL,
+                             KV_NULL,
+                             KV_NULL,
+                             cl__count(last > p->match ? last - p->match : 0),
+                             KV_NULL};
+    _Static_assert(ARRAY_LEN(row) == CL__replicas_COUNT, "one value per column");
+    emit(arg, row);
+}
+
 void cl__replicas_rows(struct cl_node *n, cl_emit *emit, void *arg)
 {
+    struct raft_peer p;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         const struct cl_shard *s = n->shards[i];
-        struct kv_datum row[] = {cl__count(s->id),  cl__count(n->identity.node_id),
-                                 kv_int(0),         cl__text(role_name(raft_role(s->raft))),
-                                 cl__text("voter"), cl__count(s->applied)};
-        _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(cl__replicas_columns), "one value per column");
-        emit(arg, row);
+        own_replica(s, emit, arg);
+        for (unsigned k = 0; k < RAFT_MEMBERS_MAX; k++) {
+            if (raft_peer(s->raft, k, &p) && p.id != n->identity.node_id)
+                other_replica(s, &p, emit, arg);
+        }
     }
 }
 

@@ -250,6 +250,7 @@ struct request {
     const struct kv_read *read;
     struct kv_read_pos pos;
     const struct cl_function *function;
+    const struct kv_datum *args;
     status st;
     sem_t done;
 };
@@ -300,7 +301,7 @@ static void request_step(struct request *r)
         case REQ_OPS: r->st = cl_ops(x->c, &x->call, r->ops, r->count); break;
         case REQ_READ: r->st = cl_read(x->c, &x->call, r->read, &r->pos); break;
         case REQ_COMMIT: r->st = cl_commit(x->c, &x->call); break;
-        case REQ_CALL: r->st = r->function->call(x->c, &x->call, NULL, take_values, r); break;
+        case REQ_CALL: r->st = r->function->call(x->c, &x->call, r->args, take_values, r); break;
         }
     } while (r->kind == REQ_READ && r->st == ST_OK);
     if (r->st != ST_PENDING)
@@ -384,12 +385,42 @@ void fx_rollback(struct fx_client *x)
 
 status fx_call(struct fx_client *x, const char *function)
 {
+    return fx_call_with(x, function, NULL);
+}
+
+struct viewed {
+    struct fixture *f;
+    const char *name;
+    void (*fn)(void *arg, const struct kv_datum *values);
+    void *arg;
+};
+
+static void view(void *arg)
+{
+    const struct viewed *v = arg;
+    unsigned count;
+    const struct cl_view *all = cl_views(&count);
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(all[i].name, v->name) == 0)
+            all[i].rows(v->f->node, v->fn, v->arg);
+    }
+}
+
+void fx_view(struct fixture *f, const char *name,
+             void (*fn)(void *arg, const struct kv_datum *values), void *arg)
+{
+    struct viewed v = {f, name, fn, arg};
+    fx_on_reactor(f, view, &v);
+}
+
+status fx_call_with(struct fx_client *x, const char *function, const struct kv_datum *args)
+{
     unsigned count;
     const struct cl_function *all = cl_functions(&count);
     for (unsigned i = 0; i < count; i++) {
         if (strcmp(all[i].name, function) != 0)
             continue;
-        struct request r = {.kind = REQ_CALL, .function = &all[i]};
+        struct request r = {.kind = REQ_CALL, .function = &all[i], .args = args};
         return request(x, &r);
     }
     fail_msg("no function %s", function);

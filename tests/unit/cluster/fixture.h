@@ -55,6 +55,10 @@ void fx_begin(struct fx_client *x, bool read_only);
 status fx_commit(struct fx_client *x);
 void fx_rollback(struct fx_client *x);
 status fx_call(struct fx_client *x, const char *function); /* rows: first columns as col[] */
+status fx_call_with(struct fx_client *x, const char *function, const struct kv_datum *args);
+/* Rows of the relation NAME of schema metadb; FN runs on the reactor. */
+void fx_view(struct fixture *f, const char *name,
+             void (*fn)(void *arg, const struct kv_datum *values), void *arg);
 
 /* Ready-made operations; memory of A. */
 struct kv_op *fx_create(struct arena *a, int64_t pid, const char *name, char type, int64_t id);

@@ -346,6 +346,132 @@ static void a_damaged_memory_is_refused(void **state)
     cx_fini(&c);
 }
 
+/* -- what an operator asks for and sees -------------------------------------------------------- */
+
+static status transfer(struct cluster *c, unsigned at, int64_t shard, int64_t node, struct err *err)
+{
+    struct fx_client x;
+    const struct kv_datum args[] = {kv_int(shard), kv_int(node)};
+    fx_client_init(&x, &c->nodes[at]);
+    status st = fx_call_with(&x, "transfer_leader", args);
+    *err = x.call.err;
+    fx_client_fini(&x);
+    return st;
+}
+
+/* Every shard follows that of meta; all that was written is there. */
+static void leadership_moves_when_asked(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    struct err err;
+    cx_init(&c);
+    cx_open_all(&c);
+    put_many(&c, 0, 20);
+    for (unsigned i = 0; i < 2 * CX_NODES; i++) {
+        unsigned leader = cx_leader(&c), to = (leader + 1) % CX_NODES;
+        cx_settle(&c);
+        status st = transfer(&c, leader, CL_META + 1, to + 1, &err);
+        /* The others' election timers may have been faster: then somebody else leads. */
+        assert_true(st == ST_OK || st == ST_LOCKED);
+        if (st == ST_OK)
+            assert_int_equal(cx_leader(&c), to);
+        check_many(&c, 0, 20);
+    }
+    cx_fini(&c);
+}
+
+static void transfers_that_cannot_be_are_refused(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    struct err err;
+    cx_init(&c);
+    cx_open_all(&c);
+    unsigned leader = cx_leader(&c), other = (leader + 1) % CX_NODES;
+    cx_settle(&c);
+    assert_int_equal(transfer(&c, leader, 0, 1, &err), ST_INVALID);
+    assert_int_equal(transfer(&c, leader, CL_SHARDS + 1, 1, &err), ST_INVALID);
+    assert_int_equal(transfer(&c, leader, 1, 9, &err), ST_INVALID);
+    assert_string_equal(err.sqlstate, "22023");
+    assert_int_equal(transfer(&c, leader, 1, -1, &err), ST_INVALID);
+    assert_int_equal(transfer(&c, other, 1, other + 1, &err), ST_NOT_LEADER);
+    assert_int_equal(transfer(&c, leader, 1, leader + 1, &err), ST_OK); /* it does already */
+    cx_fini(&c);
+}
+
+struct seen {
+    unsigned rows, led, leaders, streaming;
+    int64_t oldest;
+};
+
+static void see_node(void *arg, const struct kv_datum *v)
+{
+    struct seen *s = arg;
+    s->rows++;
+    s->led += (unsigned)v[12].i;
+}
+
+static void see_replica(void *arg, const struct kv_datum *v)
+{
+    struct seen *s = arg;
+    s->rows++;
+    s->leaders += (unsigned)bytes_eq(v[4].b, BYTES_LIT("leader"));
+    s->streaming += (unsigned)bytes_eq(v[6].b, BYTES_LIT("streaming")) && v[13].i == 0;
+}
+
+static void views_show_all_nodes_and_replicas(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    cx_init(&c);
+    cx_open_all(&c);
+    put_many(&c, 0, 20);
+    unsigned leader = cx_leader(&c);
+    cx_settle(&c);
+    for (unsigned i = 0; i < CX_NODES; i++) {
+        struct seen nodes = {0}, replicas = {0};
+        fx_view(&c.nodes[i], "nodes", see_node, &nodes);
+        assert_int_equal(nodes.rows, CX_NODES);
+        assert_int_equal(nodes.led, CL_SHARDS);
+        fx_view(&c.nodes[i], "replicas", see_replica, &replicas);
+        assert_int_equal(replicas.rows, i == leader ? CX_NODES * CL_SHARDS : CL_SHARDS);
+        assert_int_equal(replicas.leaders, i == leader ? CL_SHARDS : 0);
+        assert_int_equal(replicas.streaming, i == leader ? (CX_NODES - 1) * CL_SHARDS : 0);
+    }
+    cx_fini(&c);
+}
+
+static void add_stage(void *arg, const struct kv_datum *v)
+{
+    UNUSED(v);
+    ++*(unsigned *)arg;
+}
+
+static void stages_explain_the_total(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    unsigned rows = 0;
+    uint64_t sum = 0;
+    cx_init(&c);
+    cx_open_all(&c);
+    unsigned leader = cx_leader(&c);
+    put_many(&c, 0, 100);
+    cx_settle(&c);
+    const struct histogram *stages = c.nodes[leader].node->stages;
+    for (unsigned i = 0; i < CL_STAGE_TOTAL; i++) {
+        assert_int_equal(stages[i].count, stages[CL_STAGE_TOTAL].count);
+        sum += stages[i].sum;
+    }
+    uint64_t total = stages[CL_STAGE_TOTAL].sum;
+    assert_true(stages[CL_STAGE_TOTAL].count > 0);
+    assert_true(sum <= total + total / 50 && total <= sum + sum / 50);
+    fx_view(&c.nodes[leader], "stages", add_stage, &rows);
+    assert_int_equal(rows, CL_STAGES);
+    cx_fini(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +484,10 @@ int main(void)
         cmocka_unit_test(the_read_floor_survives_a_restart),
         cmocka_unit_test(a_damaged_memory_is_refused),
         cmocka_unit_test(one_node_is_no_majority),
+        cmocka_unit_test(leadership_moves_when_asked),
+        cmocka_unit_test(transfers_that_cannot_be_are_refused),
+        cmocka_unit_test(views_show_all_nodes_and_replicas),
+        cmocka_unit_test(stages_explain_the_total),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
