@@ -5,6 +5,7 @@
 #   make test       every test; the last line is "N passed, N failed"
 #   make crash      200 kills under load, damaged logs, full disks; make power: 200 power cuts
 #   make differential  2,000 sequences of messages, answered as PostgreSQL 15 answers them
+#   make demo       three nodes on this machine, until Ctrl-C; make cluster-soak: 15 minutes of faults
 #   make lint       the style checks alone
 #   make bench      metadb beside PostgreSQL, Redis and etcd, in less than 15 minutes; bench-quick: 4
 #   make gate       instructions and calls per statement against bench/gates/baseline.txt
@@ -16,7 +17,7 @@ BENCH_OUT ?= build/bench.txt
 HOST = $(firstword $(subst :, ,$(LISTEN)))
 PORT = $(lastword $(subst :, ,$(LISTEN)))
 
-.PHONY: all deps build run demo-sql test crash power differential lint bench-deps bench bench-quick gate clean
+.PHONY: all deps build run demo-sql test crash power cluster-soak demo differential lint bench-deps bench bench-quick gate clean
 
 all: build
 
@@ -45,6 +46,12 @@ power: deps
 
 differential: deps
 	@METADB_DIFFERENTIAL_COUNT=2000 tests/lanes/42-differential
+
+demo: build
+	@exec build/release/metadb demo
+
+cluster-soak: deps
+	@METADB_CLUSTER_MINUTES=15 tests/lanes/52-cluster
 
 lint: deps
 	@tools/lint
