@@ -2,9 +2,10 @@
  * frontend/conn.c — sockets, buffers, turns.
  *
  * Input is appended to c->in and handled from c->in_at; output is appended to c->out by whoever
- * answers and sent from c->out_at once at the end of a turn. An empty buffer goes back to the
- * worker, so that an idle connection costs its struct only, and the next one that reads or writes
- * gets memory that is still in the processor's cache.
+ * answers and sent from c->out_at once at the end of a turn, a pipeline's answers as soon as they
+ * are whole (answer_pipeline). An empty buffer goes back to the worker, so that an idle connection
+ * costs its struct only, and the next one that reads or writes gets memory that is still in the
+ * processor's cache.
  *
  *            readable                       end of turn
  *   socket ───────────> in ─ fe_conn_run ─> out ───────────> socket
@@ -528,6 +529,7 @@ static bool run_message(struct fe_conn *c)
     }
     if (fe_session_message(c->session, &f) == FE_DEFERRED)
         return false;
+    c->statements += f.type == 'E' || f.type == 'Q';
     if (c->state == FE_CONN_READY)
         consume(c, f.total);
     return c->state == FE_CONN_READY;
@@ -554,6 +556,7 @@ void fe_conn_run(struct fe_conn *c)
         return;
     c->running = true;
     unsigned handled = 0;
+    c->statements = 0;
     size_t bytes_before = input_left(c);
     bool more = true;
     while (more && may_handle(c)) {
@@ -623,6 +626,18 @@ static void on_readable(struct fe_conn *c)
     fe_conn_run(c);
 }
 
+/* A pipeline that is answered whole is sent before the next connection is looked at: its client is
+ * at work again while others are served. What is asked one by one stays for the end of the turn,
+ * when many clients that sleep are woken one after the other (docs/performance.md). */
+static void answer_pipeline(struct fe_conn *c)
+{
+    const struct fe_session *s = c->session;
+    if (c->state != FE_CONN_READY || c->statements < 2 || s == NULL || s->work != NULL ||
+        s->ahead != NULL || unsent(c) == 0)
+        return;
+    (void)send_output(c);
+}
+
 static void on_event(void *arg, int events)
 {
     struct fe_conn *c = arg;
@@ -632,6 +647,8 @@ static void on_event(void *arg, int events)
         return;
     if (c->state == FE_CONN_DRAINING)
         drop_input(c);
-    else
+    else {
         on_readable(c);
+        answer_pipeline(c);
+    }
 }

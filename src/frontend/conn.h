@@ -93,6 +93,7 @@ struct fe_conn {
     size_t need;          /* bytes of the unfinished message at in_at, 0 = not known */
     uint64_t since_us;    /* of the accept; of the end of the session */
     int fd, interest;
+    unsigned statements; /* asked for in the messages that ran last */
     enum fe_conn_state state;
     bool dirty, runnable, running, eof;
     bool blocked; /* messages wait for output to drain */
