@@ -357,8 +357,7 @@ static NODISCARD status read_start(struct fe_session *s, bool first)
     if (r->source->done)
         return source_end(s, ST_OK);
     if (r->sink == FE_SINK_ROWS)
-        fe_row_encoder_init(&r->page.encoder, &s->work->call_arena, r->shape, r->formats,
-                            r->format_count, &s->settings.style);
+        fe_page_encoder(s);
     fe_txn_touch(s);
     if (first && r->source->bound.read.for_update)
         ST_TRY(lock_rows(s));

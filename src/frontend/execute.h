@@ -109,6 +109,8 @@ NODISCARD status fe_run_plan(struct fe_session *s, struct fe_portal *p);
 void fe_describe_once(struct fe_session *s);
 /* Does PLAN give rows, or change data, by itself? The others may lead to one, or in circles. */
 bool fe_is_source(const struct pl_plan *plan);
+/* What encodes the rows of the page that is read next. */
+void fe_page_encoder(struct fe_session *s);
 /* Columns that a statement, or a portal, returns. */
 struct fe_shape fe_statement_shape(struct fe_session *s, const struct fe_statement *st);
 /* A tag of KIND with a count. */

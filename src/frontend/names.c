@@ -47,6 +47,7 @@ struct fe_statement *fe_statement_new(struct fe_session *s)
     st->next = NULL;
     st->name = NULL;
     st->stmt = (struct pl_statement){0};
+    st->encoder.fields = NULL;
     return st;
 }
 

@@ -208,3 +208,26 @@ bool fe_store_deliver(struct fe_session *s, struct fe_portal *p)
     }
     return p->store_at == p->store.size;
 }
+
+/* The encoder of what runs. A prepared statement that is run again in the format of its first run
+ * has it already; its text depends on the session's style only where a row is written. */
+void fe_page_encoder(struct fe_session *s)
+{
+    struct fe_run *r = &s->work->run;
+    struct fe_statement *st = r->source->statement;
+    const struct pl_style *style = &s->settings.style;
+    int16_t format = fe_format_of(r->formats, r->format_count, 0);
+    bool own = r->format_count <= 1 && st->name != NULL && st->stmt.plan != NULL &&
+               r->shape.columns == st->stmt.plan->columns;
+    if (own && st->encoder.fields == NULL && fe_row_encoder_keeps(r->shape)) {
+        fe_row_encoder_init(&st->encoder, &st->arena, r->shape, r->formats, r->format_count, style);
+        st->encoder_format = format;
+    }
+    if (own && st->encoder.fields != NULL && st->encoder_format == format) {
+        r->page.encoder = st->encoder;
+        r->page.encoder.style = style;
+        return;
+    }
+    fe_row_encoder_init(&r->page.encoder, &s->work->call_arena, r->shape, r->formats,
+                        r->format_count, style);
+}

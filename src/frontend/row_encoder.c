@@ -96,6 +96,14 @@ void fe_row_encoder_init(struct fe_row_encoder *e, struct arena *a, struct fe_sh
     }
 }
 
+bool fe_row_encoder_keeps(struct fe_shape shape)
+{
+    for (unsigned i = 0; i < shape.count; i++)
+        if (shape.columns[i].source == PL_CONSTANT)
+            return false;
+    return true;
+}
+
 /* -- one row ----------------------------------------------------------------------------------- */
 
 /* Where a row is written. END is that of the buffer's memory. */

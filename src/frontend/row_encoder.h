@@ -1,9 +1,9 @@
 /*
  * frontend/row_encoder.h — rows of one result as DataRows.
  *
- * What can be told about a column from plan and formats alone is worked out once per execution; a
- * row is then one pass over its fields, written where it stays. Values are those of
- * pl_datum_to_field, byte for byte.
+ * What can be told about a column from plan and formats alone is worked out once per execution, or
+ * once per prepared statement; a row is then one pass over its fields, written where it stays.
+ * Values are those of pl_datum_to_field, byte for byte.
  *
  * An encoder is constant after init and may be used by any thread; STYLE and the constants of the
  * columns must stay as long as it.
@@ -32,6 +32,8 @@ struct fe_row_encoder {
 void fe_row_encoder_init(struct fe_row_encoder *e, struct arena *a, struct fe_shape shape,
                          const int16_t *formats, unsigned format_count,
                          const struct pl_style *style);
+/* Are the columns of SHAPE encoded alike in every style? */
+bool fe_row_encoder_keeps(struct fe_shape shape);
 /* Appends ROW to OUT. */
 void fe_row_encode(const struct fe_row_encoder *e, const struct kv_row *row, struct obuf *out);
 /* The format of column I. */

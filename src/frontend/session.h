@@ -13,6 +13,7 @@
 #include "frontend/conn.h"
 #include "frontend/notify.h"
 #include "frontend/pgwire.h"
+#include "frontend/row_encoder.h"
 #include "frontend/settings_session.h"
 #include "planner/plan.h"
 
@@ -50,6 +51,9 @@ struct fe_statement {
     const char *name;          /* in the arena; NULL = has none */
     struct arena arena;
     struct pl_statement stmt; /* plan NULL = empty text */
+    /* Its rows in one format and any style, made by the first run; fields NULL: not kept. */
+    struct fe_row_encoder encoder;
+    int16_t encoder_format;
 };
 
 /* A statement with its parameters, and how far it has run. */

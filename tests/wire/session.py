@@ -745,6 +745,37 @@ def statements_and_portals_are_bounded(env):
 
 
 @test
+def statement_run_again_follows_its_formats_and_the_style(env):
+    """What is kept of a prepared statement's first run is neither its formats nor its style."""
+    c = env.conn()
+    name = env.prefix + "again"
+    c.q("INSERT INTO meta (pid, name, type, size, mtime) VALUES (0, '%s', 'f', 258, '2001-02-03 04:05:06+00')" % name)
+    select = "SELECT size, mtime FROM meta WHERE pid = 0 AND name = '%s'" % name
+    eq(shape(c.ask(parse(select, "again"), SYNC)), "1Z")
+
+    def run(*formats):
+        results = struct.pack("!h", len(formats)) + b"".join(struct.pack("!h", f) for f in formats)
+        got = c.ask(msg("B", text("") + text("again") + b"\0\0\0\0" + results), execute(), SYNC)
+        body = dict(got)["D"]
+        first = struct.unpack("!i", body[2:6])[0]
+        return body[6:6 + first], body[10 + first:]
+
+    size, mtime = struct.pack("!q", 258), struct.pack("!q", 34488306 * 1000000)
+    iso = b"2001-02-03 04:05:06+00"
+    eq(run(), (b"258", iso))
+    eq(run(1), (size, mtime))
+    eq(run(0), (b"258", iso))
+    eq(run(0, 1), (b"258", mtime))
+    eq(run(1, 0), (size, iso))
+    eq(tag(c.q("SET datestyle = 'German'")), ["SET"])
+    eq(run(), (b"258", b"03.02.2001 04:05:06 UTC"))
+    eq(run(1), (size, mtime))
+    eq(tag(c.q("DEALLOCATE again")), ["DEALLOCATE"])
+    eq(shape(c.ask(parse(select.replace("size, mtime", "name, size"), "again"), SYNC)), "1Z")
+    eq(run(), (name.encode(), b"258"))
+
+
+@test
 def settings_by_options_at_start(env):
     c = env.conn(options="-c application_name=by\\ options -c statement_timeout=5s --datestyle=sql")
     eq(rows(c.q("SHOW application_name")), [["by options"]])
