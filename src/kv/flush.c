@@ -238,12 +238,6 @@ static status build(struct kv_flush *f)
 
 /* -- running ---------------------------------------------------------------------------------- */
 
-static void raise_flushed(struct kv_state *s, hlc_ts ts)
-{
-    if (atomic_load_explicit(&s->flushed_ts, memory_order_relaxed) < ts)
-        atomic_store_explicit(&s->flushed_ts, ts, memory_order_release); /* F4 */
-}
-
 static status write_and_sync(struct kv_flush *f)
 {
     struct kv_store *store = f->state->store;
@@ -253,7 +247,7 @@ static status write_and_sync(struct kv_flush *f)
     if (fault_point("kv.flush.write"))
         return ST_IO;
     f->batch = NULL;
-    raise_flushed(f->state, f->gen->record.applied_ts);
+    kv__raise_flushed(f->state, f->gen->record.applied_ts); /* F4 */
     ST_TRY(kv_store_write(store, batch));
     if (fault_point("kv.flush.sync"))
         return ST_IO;

@@ -77,16 +77,16 @@ size_t kv__queue_above(const struct kv__queue *q, hlc_ts after)
     return low;
 }
 
-status kv__queue_load(struct kv_state *s)
+status kv__queue_load(struct kv_store *store, uint64_t shard, const struct kv_shard_record *record,
+                      struct kv__queue *out)
 {
     uint8_t lower[KV__QUEUE_KEY_SIZE], upper[KV__QUEUE_KEY_SIZE];
     struct kv_store_iter *it;
-    hlc_ts last = s->record.queue_acked;
-    bytes from = kv__queue_key(lower, s->options.shard, last + 1);
+    hlc_ts last = record->queue_acked;
+    bytes from = kv__queue_key(lower, shard, last + 1);
     status st;
 
-    it = kv_store_iter_new(s->store, from, kv__queue_key(upper, s->options.shard, UINT64_MAX),
-                           KV_TIER_ANY);
+    it = kv_store_iter_new(store, from, kv__queue_key(upper, shard, UINT64_MAX), KV_TIER_ANY);
     for (st = kv_store_iter_seek(it, from); st == ST_OK; st = kv_store_iter_next(it)) {
         bytes key = kv_store_iter_key(it);
         hlc_ts ts;
@@ -96,11 +96,11 @@ status kv__queue_load(struct kv_state *s)
             break;
         }
         ts = load_be64(key.data + KV_KEY_HEADER + 8);
-        if (ts <= last || ts > s->record.applied_ts) {
+        if (ts <= last || ts > record->applied_ts) {
             st = ST_CORRUPT;
             break;
         }
-        kv__queue_push_take(&s->queue, ts, buf_copy(kv_store_iter_value(it)));
+        kv__queue_push_take(out, ts, buf_copy(kv_store_iter_value(it)));
         last = ts;
     }
     kv_store_iter_free(it);

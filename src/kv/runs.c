@@ -515,6 +515,18 @@ void kv_runs_touch(struct kv_runs_writer *w, bytes key)
     w->last_size = key.size;
 }
 
+void kv_runs_touch_all(struct kv_runs_writer *w)
+{
+    struct kv_runs *c = w->runs;
+
+    pthread_mutex_lock(&c->lock);
+    while (c->head.next[0] != NULL) {
+        drop(c, c->head.next[0]);
+        c->stats.dropped++;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
 void kv_runs_write_end(struct kv_runs_writer *w)
 {
     if (w == NULL)

@@ -63,6 +63,7 @@ struct kv_runs_writer;
 struct kv_runs_writer *kv_runs_write_begin(struct kv_runs *c);
 /* KEY will change: drops what covers it. */
 void kv_runs_touch(struct kv_runs_writer *w, bytes key);
+void kv_runs_touch_all(struct kv_runs_writer *w); /* every key may */
 void kv_runs_write_end(struct kv_runs_writer *w); /* NULL is fine */
 
 /* Drops all of them: the store's content is another one. No batch is under way. */

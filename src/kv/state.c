@@ -199,8 +199,8 @@ status kv__record_decode(bytes value, struct kv_shard_record *out)
 
 /* -- opening and closing ---------------------------------------------------------------------- */
 
-/* The record at TIER; all zero for a shard that has none. */
-static status record_load(struct kv_state *s, enum kv_tier tier, struct kv_shard_record *out)
+status kv__record_load(struct kv_store *store, uint64_t shard, enum kv_tier tier,
+                       struct kv_shard_record *out)
 {
     uint8_t key[KV__RECORD_KEY_SIZE];
     struct arena a;
@@ -209,7 +209,7 @@ static status record_load(struct kv_state *s, enum kv_tier tier, struct kv_shard
 
     *out = (struct kv_shard_record){.applied_index = 0};
     arena_init(&a, 256);
-    st = kv_store_get(s->store, kv__record_key(key, s->options.shard), tier, &a, &value);
+    st = kv_store_get(store, kv__record_key(key, shard), tier, &a, &value);
     if (st == ST_OK)
         st = kv__record_decode(value, out);
     else if (st == ST_NOT_FOUND)
@@ -233,9 +233,9 @@ status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
     list = kv__list_new(1);
     list->gen[0] = generation_new(s);
     kv__list_publish_take(s, list);
-    ST_GOTO(out, record_load(s, KV_TIER_ANY, &s->record));
-    ST_GOTO(out, record_load(s, KV_TIER_PERSISTED, &persisted));
-    ST_GOTO(out, kv__queue_load(s));
+    ST_GOTO(out, kv__record_load(store, o->shard, KV_TIER_ANY, &s->record));
+    ST_GOTO(out, kv__record_load(store, o->shard, KV_TIER_PERSISTED, &persisted));
+    ST_GOTO(out, kv__queue_load(store, o->shard, &s->record, &s->queue));
     s->sealed_ts = s->record.applied_ts;
     atomic_init(&s->applied_ts, s->record.applied_ts);
     atomic_init(&s->flushed_ts, s->record.applied_ts);
@@ -248,6 +248,29 @@ out:
             status_text(st));
     kv_state_close(s);
     return st;
+}
+
+void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *record,
+                            struct kv__queue *queue)
+{
+    struct kv__list *list = kv__list_new(1);
+
+    ASSERT(!s->in_command);
+    ASSERT(!s->flushing);
+    ASSERT(record->applied_index > s->record.applied_index);
+    ASSERT(record->applied_ts > s->record.applied_ts);
+    list->epoch = own_list(s)->epoch + 1;
+    list->gen[0] = generation_new(s);
+    kv__list_publish_take(s, list);
+    kv__queue_fini(&s->queue);
+    s->queue = *queue;
+    *queue = (struct kv__queue){.ring = NULL};
+    s->record = *record;
+    s->sealed_ts = record->applied_ts;
+    s->dirty = false;
+    kv__raise_flushed(s, record->applied_ts);
+    atomic_store_explicit(&s->persisted_index, record->applied_index, memory_order_relaxed);
+    atomic_store_explicit(&s->applied_ts, record->applied_ts, memory_order_release);
 }
 
 void kv_state_close(struct kv_state *s)
@@ -283,6 +306,12 @@ hlc_ts kv_state_applied_ts(const struct kv_state *s)
 uint64_t kv_state_persisted_index(const struct kv_state *s)
 {
     return atomic_load_explicit(&s->persisted_index, memory_order_relaxed);
+}
+
+void kv__raise_flushed(struct kv_state *s, hlc_ts ts)
+{
+    if (atomic_load_explicit(&s->flushed_ts, memory_order_relaxed) < ts)
+        atomic_store_explicit(&s->flushed_ts, ts, memory_order_release);
 }
 
 /* -- reading ---------------------------------------------------------------------------------- */

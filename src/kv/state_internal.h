@@ -30,7 +30,9 @@ void kv__queue_fini(struct kv__queue *q);
 struct kv__queued *kv__queue_at(const struct kv__queue *q, size_t i);
 /* First record with a stamp above AFTER; the count if there is none. */
 size_t kv__queue_above(const struct kv__queue *q, hlc_ts after);
-NODISCARD status kv__queue_load(struct kv_state *s);
+/* What the store has of SHARD, whose record is RECORD, into an empty ring. */
+NODISCARD status kv__queue_load(struct kv_store *store, uint64_t shard,
+                                const struct kv_shard_record *record, struct kv__queue *out);
 
 /* -- generations ------------------------------------------------------------------------------ */
 
@@ -85,6 +87,11 @@ struct kv_state {
 
 /* Is this the thread that runs the commands? Then it may touch what only the owner does. */
 bool kv__owner_here(const struct kv_state *s);
+/* Owner: memory is empty again, and the store holds what RECORD and QUEUE say. Takes the queue. */
+void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *record,
+                            struct kv__queue *queue);
+/* Before the store shows state up to TS. Whoever is about to change the store. */
+void kv__raise_flushed(struct kv_state *s, hlc_ts ts);
 /* What VIEW may see: a stamp. */
 hlc_ts kv__view_stamp(const struct kv_view *v);
 
@@ -106,6 +113,9 @@ bytes kv__queue_key(uint8_t out[KV__QUEUE_KEY_SIZE], uint64_t shard, hlc_ts ts);
 bytes kv__record_key(uint8_t out[KV__RECORD_KEY_SIZE], uint64_t shard);
 void kv__record_encode(const struct kv_shard_record *r, struct obuf *out);
 NODISCARD status kv__record_decode(bytes value, struct kv_shard_record *out);
+/* The record of SHARD at TIER; all zero for a shard that has none. */
+NODISCARD status kv__record_load(struct kv_store *store, uint64_t shard, enum kv_tier tier,
+                                 struct kv_shard_record *out);
 
 /* -- versions and attributes ------------------------------------------------------------------- */
 

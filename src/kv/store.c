@@ -122,6 +122,54 @@ status kv_store_room(struct kv_store *s, uint64_t size)
     return s->ops->room(s, size);
 }
 
+status kv_store_load_new(struct kv_store *s, const char *dir, struct kv_store_load **out)
+{
+    ST_TRY(s->ops->load_new(s, dir, out));
+    (*out)->store = s;
+    return ST_OK;
+}
+
+status kv_store_load_replace(struct kv_store_load *l, bytes lower, bytes upper)
+{
+    ASSERT(bytes_cmp(lower, upper) < 0);
+    return l->ops->replace(l, lower, upper);
+}
+
+status kv_store_load_put(struct kv_store_load *l, bytes key, bytes value)
+{
+    return l->ops->put(l, key, value);
+}
+
+status kv_store_load_delete(struct kv_store_load *l, bytes key)
+{
+    return l->ops->del(l, key);
+}
+
+status kv_store_load_seal(struct kv_store_load *l)
+{
+    return l->ops->seal(l);
+}
+
+/* Kept runs of other ranges go too: it is rare, and they are made again by who needs them. */
+status kv_store_load_install(struct kv_store_load *l)
+{
+    struct kv_runs *runs = l->store->runs;
+    struct kv_runs_writer *w = runs != NULL ? kv_runs_write_begin(runs) : NULL;
+    status st;
+
+    if (w != NULL)
+        kv_runs_touch_all(w);
+    st = l->ops->install(l);
+    kv_runs_write_end(w);
+    return st;
+}
+
+void kv_store_load_free(struct kv_store_load *l)
+{
+    if (l != NULL)
+        l->ops->free(l);
+}
+
 void kv_store_compact(struct kv_store *s, bytes lower, bytes upper)
 {
     s->ops->compact(s, lower, upper);

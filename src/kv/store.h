@@ -15,11 +15,13 @@ enum kv_tier {
     KV_TIER_ANY,       /* may read from disk: pool threads only */
     KV_TIER_CACHE,     /* ST_COLD instead of a read from disk: reactors */
     KV_TIER_PERSISTED, /* what a crash would leave; point reads only */
+    KV_TIER_BULK,      /* as ANY, for long walks: what is read displaces nothing in the cache */
 };
 
 struct kv_store;
 struct kv_store_iter;
 struct kv_store_batch;
+struct kv_store_load;
 
 struct kv_store_stats {
     uint64_t gets, gets_cold, iters, seeks, batches, keys_written, keys_deleted, flushes;
@@ -49,6 +51,19 @@ struct kv_store_batch {
     const struct kv_store_batch_ops *ops;
     struct kv_runs_writer *writer; /* store.c's; zero when made */
 };
+/* An implementation's set of entries to be taken in begins with these. */
+struct kv_store_load_ops {
+    status (*replace)(struct kv_store_load *, bytes lower, bytes upper);
+    status (*put)(struct kv_store_load *, bytes key, bytes value);
+    status (*del)(struct kv_store_load *, bytes key);
+    status (*seal)(struct kv_store_load *);
+    status (*install)(struct kv_store_load *);
+    void (*free)(struct kv_store_load *);
+};
+struct kv_store_load {
+    const struct kv_store_load_ops *ops;
+    struct kv_store *store;
+};
 struct kv_store_ops {
     void (*close)(struct kv_store *);
     status (*get)(struct kv_store *, bytes key, enum kv_tier tier, struct arena *a, bytes *out);
@@ -59,6 +74,7 @@ struct kv_store_ops {
     /* Everything written is persisted on return; a failure is latched. */
     status (*flush)(struct kv_store *);
     status (*room)(struct kv_store *, uint64_t size);
+    status (*load_new)(struct kv_store *, const char *dir, struct kv_store_load **out);
     void (*compact)(struct kv_store *, bytes lower, bytes upper);
     void (*stats)(struct kv_store *, struct kv_store_stats *);
 };
@@ -115,6 +131,23 @@ NODISCARD status kv_store_flush(struct kv_store *s);
 /* Has the disk room to write SIZE bytes and to rewrite them? ST_DISK_FULL; ST_OK if it cannot be
  * told. Asked before a flush, because a store that met a full disk takes no more writes. */
 NODISCARD status kv_store_room(struct kv_store *s, uint64_t size);
+
+/* -- taking in much at once: a sorted set of entries that is there as a whole or not at all ----- */
+
+/* Its files are in DIR, made when missing, on the file system of the store; what an earlier one
+ * left there is removed. Pool threads. ST_IO, ST_DISK_FULL. */
+NODISCARD status kv_store_load_new(struct kv_store *s, const char *dir, struct kv_store_load **out);
+/* In the order of keys. ST_DISK_FULL, ST_IO: nothing has happened to the store. */
+/* From here on all that the store holds in [LOWER, UPPER) goes, but for what is put. */
+NODISCARD status kv_store_load_replace(struct kv_store_load *l, bytes lower, bytes upper);
+NODISCARD status kv_store_load_put(struct kv_store_load *l, bytes key, bytes value);
+NODISCARD status kv_store_load_delete(struct kv_store_load *l, bytes key);
+/* Behind the last entry: the files are durable. */
+NODISCARD status kv_store_load_seal(struct kv_store_load *l);
+/* The store is as the set says, durably. On error it is as before, or ST_IO was latched. */
+NODISCARD status kv_store_load_install(struct kv_store_load *l);
+void kv_store_load_free(struct kv_store_load *l); /* removes its files; NULL is fine */
+
 /* Compacts [LOWER, UPPER) alone. Pool threads. */
 void kv_store_compact(struct kv_store *s, bytes lower, bytes upper);
 void kv_store_stats(struct kv_store *s, struct kv_store_stats *out);

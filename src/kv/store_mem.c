@@ -420,6 +420,124 @@ static status mem_room(struct kv_store *base, uint64_t size)
     return ST_OK;
 }
 
+/* -- taking in much at once -------------------------------------------------------------------- */
+
+struct mem_load {
+    struct kv_store_load base;
+    struct mem_store *store;
+    struct mem_batch *entries;
+    struct mem_op *ranges; /* key, value: lower, upper */
+    size_t range_count;
+};
+
+static status mem_load_replace(struct kv_store_load *base, bytes lower, bytes upper)
+{
+    struct mem_load *l = (struct mem_load *)base;
+
+    l->ranges = realloc(l->ranges, (l->range_count + 1) * sizeof *l->ranges);
+    ASSERT(l->ranges != NULL);
+    l->ranges[l->range_count++] = (struct mem_op){.key = buf_copy(lower), .value = buf_copy(upper)};
+    return ST_OK;
+}
+
+static status mem_load_put(struct kv_store_load *base, bytes key, bytes value)
+{
+    if (fault_point("store.mem.load"))
+        return ST_DISK_FULL;
+    mem_batch_put(&((struct mem_load *)base)->entries->base, key, value);
+    return ST_OK;
+}
+
+static status mem_load_delete(struct kv_store_load *base, bytes key)
+{
+    mem_batch_delete(&((struct mem_load *)base)->entries->base, key);
+    return ST_OK;
+}
+
+static status mem_load_seal(struct kv_store_load *base)
+{
+    UNUSED(base);
+    return fault_point("store.mem.seal") ? ST_IO : ST_OK;
+}
+
+static void tree_delete_range(struct tree **root, bytes lower, bytes upper)
+{
+    const struct tree *t;
+
+    while ((t = tree_ceil(*root, lower, false)) != NULL &&
+           bytes_cmp(buf_bytes(t->key), upper) < 0) {
+        struct tree *old = *root;
+
+        *root = tree_delete(old, buf_bytes(t->key));
+        tree_unref(old);
+    }
+}
+
+static void load_apply(const struct mem_load *l, struct tree **root)
+{
+    for (size_t i = 0; i < l->range_count; i++)
+        tree_delete_range(root, buf_bytes(l->ranges[i].key), buf_bytes(l->ranges[i].value));
+    for (size_t i = 0; i < l->entries->count; i++) {
+        const struct mem_op *op = &l->entries->ops[i];
+        struct tree *old = *root;
+
+        *root = op->value != NULL ? tree_put(old, op->key, op->value)
+                                  : tree_delete(old, buf_bytes(op->key));
+        tree_unref(old);
+    }
+}
+
+/* What others wrote and did not flush is as likely to be lost as before. */
+static status mem_load_install(struct kv_store_load *base)
+{
+    struct mem_load *l = (struct mem_load *)base;
+    struct mem_store *s = l->store;
+
+    if (fault_point("store.mem.ingest"))
+        return ST_IO;
+    pthread_mutex_lock(&s->lock);
+    load_apply(l, &s->root);
+    load_apply(l, &s->persisted);
+    s->stats.keys_written += l->entries->count;
+    pthread_mutex_unlock(&s->lock);
+    return ST_OK;
+}
+
+static void mem_load_free(struct kv_store_load *base)
+{
+    struct mem_load *l = (struct mem_load *)base;
+
+    for (size_t i = 0; i < l->range_count; i++) {
+        buf_unref(l->ranges[i].key);
+        buf_unref(l->ranges[i].value);
+    }
+    free(l->ranges);
+    mem_batch_free(&l->entries->base);
+    free(l);
+}
+
+static const struct kv_store_load_ops mem_load_ops = {
+    .replace = mem_load_replace,
+    .put = mem_load_put,
+    .del = mem_load_delete,
+    .seal = mem_load_seal,
+    .install = mem_load_install,
+    .free = mem_load_free,
+};
+
+static status mem_load_new(struct kv_store *base, const char *dir, struct kv_store_load **out)
+{
+    struct mem_load *l = calloc(1, sizeof *l);
+
+    UNUSED(dir);
+    ASSERT(l != NULL);
+    l->base.ops = &mem_load_ops;
+    l->store = (struct mem_store *)base;
+    l->entries = (struct mem_batch *)mem_batch_new(base);
+    *out = &l->base;
+    return ST_OK;
+}
+
 static void mem_compact(struct kv_store *base, bytes lower, bytes upper)
 {
     UNUSED(base);
@@ -444,6 +562,7 @@ static const struct kv_store_ops mem_ops = {
     .write = mem_write,
     .flush = mem_flush,
     .room = mem_room,
+    .load_new = mem_load_new,
     .compact = mem_compact,
     .stats = mem_stats,
 };

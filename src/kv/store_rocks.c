@@ -26,10 +26,8 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "kv/store.h"
+#include "kv/store_rocks_internal.h"
 
-#include <rocksdb/c.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -37,27 +35,10 @@
 
 #define BLOCK_BYTES 4096u
 #define BLOOM_BITS 10.0
-#define TIERS 3
 #define FLUSH_PAUSE_NS 2000000
 #define FLUSH_PAUSES_MAX 1000u
 #define LOG_NOTHING 6             /* above every level of RocksDB */
 #define ROOM_BYTES_MIN (8u << 20) /* for compactions beside the flush */
-
-struct rocks_store {
-    struct kv_store base;
-    char *dir;
-    rocksdb_t *db;
-    rocksdb_options_t *options;
-    rocksdb_cache_t *cache;
-    uint64_t cache_bytes; /* const; S6 */
-    rocksdb_writeoptions_t *write_options;
-    rocksdb_flushoptions_t *flush_options;
-    rocksdb_compactoptions_t *compact_options;
-    rocksdb_readoptions_t *read_options[TIERS]; /* by enum kv_tier, for point reads */
-    _Atomic int failed;                         /* a status; S3 */
-    _Atomic bool was_full;                      /* it has met a full disk; S3 */
-    _Atomic uint64_t gets, gets_cold, iters, seeks, batches, keys_written, keys_deleted, flushes;
-};
 
 struct rocks_batch {
     struct kv_store_batch base;
@@ -97,7 +78,7 @@ static status error_status(const char *text)
 }
 
 /* Takes the error text that RocksDB allocated. */
-static status error_take(char *text, const char *what)
+status kv__rocks_error(char *text, const char *what)
 {
     if (text == NULL)
         return ST_OK;
@@ -109,7 +90,7 @@ static status error_take(char *text, const char *what)
 }
 
 /* The first failure of a write or flush stays, unless the disk was full; see S3. */
-static status latch(struct rocks_store *s, status st)
+status kv__rocks_latch(struct rocks_store *s, status st)
 {
     int none = ST_OK;
 
@@ -121,7 +102,7 @@ static status latch(struct rocks_store *s, status st)
     return st;
 }
 
-static status latched(const struct rocks_store *s)
+status kv__rocks_latched(const struct rocks_store *s)
 {
     return (status)atomic_load_explicit(&s->failed, memory_order_acquire);
 }
@@ -130,13 +111,15 @@ static status latched(const struct rocks_store *s)
 
 static void read_tier_set(rocksdb_readoptions_t *o, enum kv_tier tier)
 {
-    static const int tiers[TIERS] = {
+    static const int tiers[KV__TIERS] = {
         [KV_TIER_ANY] = 0,       /* kReadAllTier */
         [KV_TIER_CACHE] = 1,     /* kBlockCacheTier */
         [KV_TIER_PERSISTED] = 2, /* kPersistedTier */
+        [KV_TIER_BULK] = 0,
     };
 
     rocksdb_readoptions_set_read_tier(o, tiers[tier]);
+    rocksdb_readoptions_set_fill_cache(o, tier != KV_TIER_BULK);
 }
 
 static status rocks_get(struct kv_store *base, bytes key, enum kv_tier tier, struct arena *a,
@@ -153,7 +136,7 @@ static status rocks_get(struct kv_store *base, bytes key, enum kv_tier tier, str
     slice =
         rocksdb_get_pinned(s->db, s->read_options[tier], (const char *)key.data, key.size, &error);
     if (error != NULL) {
-        st = error_take(error, "get");
+        st = kv__rocks_error(error, "get");
         if (st == ST_COLD)
             count(&s->gets_cold, 1);
         return st;
@@ -182,7 +165,7 @@ static status iter_state(const struct rocks_iter *it)
     if (rocksdb_iter_valid(it->it))
         return ST_OK;
     rocksdb_iter_get_error(it->it, &error);
-    return error != NULL ? error_take(error, "iterate") : ST_END;
+    return error != NULL ? kv__rocks_error(error, "iterate") : ST_END;
 }
 
 static status rocks_iter_seek(struct kv_store_iter *base, bytes key)
@@ -343,14 +326,14 @@ static status rocks_write(struct kv_store *base, struct kv_store_batch *batch)
 {
     struct rocks_store *s = (struct rocks_store *)base;
     struct rocks_batch *b = (struct rocks_batch *)batch;
-    status st = latched(s);
+    status st = kv__rocks_latched(s);
     char *error = NULL;
 
     if (st == ST_OK && fault_point("store.rocks.write"))
-        st = latch(s, ST_IO);
+        st = kv__rocks_latch(s, ST_IO);
     if (st == ST_OK) {
         rocksdb_write(s->db, s->write_options, b->batch, &error);
-        st = latch(s, error_take(error, "write"));
+        st = kv__rocks_latch(s, kv__rocks_error(error, "write"));
     }
     if (st == ST_OK) {
         count(&s->batches, 1);
@@ -398,19 +381,19 @@ static status rocks_flush(struct kv_store *base)
     struct rocks_store *s = (struct rocks_store *)base;
     char *error = NULL;
 
-    ST_TRY(latched(s));
+    ST_TRY(kv__rocks_latched(s));
     if (fault_point("store.rocks.flush"))
-        return latch(s, ST_IO);
+        return kv__rocks_latch(s, ST_IO);
     rocksdb_flush(s->db, s->flush_options, &error);
     count(&s->flushes, 1);
-    ST_TRY(latch(s, error_take(error, "flush")));
+    ST_TRY(kv__rocks_latch(s, kv__rocks_error(error, "flush")));
     cache_share(s);
     if (atomic_load_explicit(&s->was_full, memory_order_relaxed))
         wait_for_memtables(s);
     return ST_OK;
 }
 
-static status rocks_room(struct kv_store *base, uint64_t size)
+status kv__rocks_room(struct kv_store *base, uint64_t size)
 {
     struct rocks_store *s = (struct rocks_store *)base;
     struct statvfs fs;
@@ -467,7 +450,7 @@ static void rocks_close(struct kv_store *base)
 
     if (s->db != NULL)
         rocksdb_close(s->db);
-    for (int t = 0; t < TIERS; t++)
+    for (int t = 0; t < KV__TIERS; t++)
         if (s->read_options[t] != NULL)
             rocksdb_readoptions_destroy(s->read_options[t]);
     rocksdb_writeoptions_destroy(s->write_options);
@@ -486,7 +469,8 @@ static const struct kv_store_ops rocks_ops = {
     .batch_new = rocks_batch_new,
     .write = rocks_write,
     .flush = rocks_flush,
-    .room = rocks_room,
+    .room = kv__rocks_room,
+    .load_new = kv__rocks_load_new,
     .compact = rocks_compact,
     .stats = rocks_stats,
 };
@@ -536,7 +520,7 @@ static status options_from_text(struct rocks_store *s, const char *text)
     rocksdb_get_options_from_string(s->options, text, more, &error);
     if (error != NULL) {
         rocksdb_options_destroy(more);
-        return error_take(error, "options");
+        return kv__rocks_error(error, "options");
     }
     rocksdb_options_destroy(s->options);
     s->options = more;
@@ -588,7 +572,7 @@ status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, st
     rocksdb_flushoptions_set_wait(s->flush_options, 1);
     s->compact_options = rocksdb_compactoptions_create();
     rocksdb_compactoptions_set_exclusive_manual_compaction(s->compact_options, 0);
-    for (int t = 0; t < TIERS; t++) {
+    for (int t = 0; t < KV__TIERS; t++) {
         s->read_options[t] = rocksdb_readoptions_create();
         read_tier_set(s->read_options[t], (enum kv_tier)t);
     }
@@ -598,7 +582,7 @@ status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, st
         if (error != NULL) {
             st = error_status(error);
             err_set(err, st, "could not open the store in \"%s\": %s", dir, error);
-            (void)error_take(error, "open");
+            (void)kv__rocks_error(error, "open");
         }
     }
     if (st == ST_OK)
