@@ -69,6 +69,7 @@ enum cl_item_kind {
 
 #define CL_CHUNK_LAST 1u
 #define CL_CHUNK_ABORT 2u
+#define CL_CHUNK_OPEN 4u /* from who wants the stream: what it shall be */
 
 struct cl_item {
     enum cl_item_kind kind;

@@ -24,12 +24,12 @@
 #include "base/log.h"
 #include "cluster/others.h"
 #include "cluster/roles.h"
+#include "cluster/snapshot.h"
 #include "raft/message.h"
 #include <stdlib.h>
 
 #define READ_AHEAD_US 1000000
 #define PENDING_BYTES (64u << 20)
-#define KEEP_BYTES (64u << 20) /* for others that lack it, of each shard */
 #define APPEND_BYTES (1u << 20)
 
 struct cl_host {
@@ -48,7 +48,7 @@ static uint64_t now_ms(const struct cl_host *h)
 }
 
 /* H3 */
-static bool takes_part(const struct cl_host *h, const struct cl_shard *s)
+bool cl_host_takes_part(const struct cl_host *h, const struct cl_shard *s)
 {
     const struct cl_node *n = h->node;
     if (n->failed != ST_OK || s->fenced != ST_OK || n->phase == CL_NODE_STOPPED)
@@ -78,15 +78,13 @@ static void send(struct cl_host *h, const struct cl_shard *s, const struct raft_
     (void)cl_transport_message(h->node->transport, m->to, s->id, m->from, m->to, payload);
 }
 
-static void step(struct cl_host *h, struct cl_shard *s, struct raft_input *in);
-
 static void tell_of_nodes(struct cl_host *h, struct cl_shard *s)
 {
     const struct cl_topology *t = &h->node->topology;
     for (unsigned i = 0; i < t->count; i++) {
         uint64_t id = t->nodes[i].id;
         if (id != t->self && !cl_transport_up(h->node->transport, id))
-            step(h, s, &(struct raft_input){.kind = RAFT_PEER_DOWN, .peer = id});
+            cl_host_step(h, s, &(struct raft_input){.kind = RAFT_PEER_DOWN, .peer = id});
     }
 }
 
@@ -116,23 +114,6 @@ static void role_changed(struct cl_host *h, struct cl_shard *s)
     }
 }
 
-/* A snapshot cannot be made yet: the follower stays behind until one can. */
-void cl__snapshot_begin(struct cl_shard *s, uint64_t replica)
-{
-    struct cl_host *h = s->node->host;
-    LOG_WARN("shard.needs_snapshot", LOG_U64("shard", s->id), LOG_U64("node", replica));
-    step(h, s, &(struct raft_input){.kind = RAFT_SNAPSHOT_FAILED, .peer = replica});
-}
-
-void cl__snapshot_fetch(struct cl_shard *s, uint64_t from_node,
-                        const struct raft_snapshot *snapshot)
-{
-    struct cl_host *h = s->node->host;
-    LOG_WARN("shard.snapshot_refused", LOG_U64("shard", s->id), LOG_U64("node", from_node),
-             LOG_U64("index", snapshot->index));
-    step(h, s, &(struct raft_input){.kind = RAFT_INSTALL_FAILED});
-}
-
 void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_output *out)
 {
     uint64_t snapshot_for = out->snapshot_for, from = out->install_from;
@@ -146,9 +127,9 @@ void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_out
     if (changed || s->leading != (raft_role(s->raft) == RAFT_LEADER))
         role_changed(h, s);
     if (snapshot_for != 0)
-        cl__snapshot_begin(s, snapshot_for);
+        cl_snapshot_begin(s, snapshot_for);
     if (install)
-        cl__snapshot_fetch(s, from, &snapshot);
+        cl_snapshot_fetch(s, from, &snapshot);
     cl__node_kick(h->node); /* the log may have a batch to take, the timer another time */
 }
 
@@ -193,7 +174,7 @@ static status try_step(struct cl_host *h, struct cl_shard *s, struct raft_input 
 }
 
 /* Where a refusal changes nothing: Raft, or the next tick, tries again. */
-static void step(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
+void cl_host_step(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
 {
     (void)try_step(h, s, in);
 }
@@ -233,14 +214,14 @@ static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, 
     if (!h->started || group < 1 || group > CL_SHARDS || from != node || to != n->topology.self)
         return;
     struct cl_shard *s = n->shards[group - 1];
-    if (!takes_part(h, s) || !cl_others_knows(n->others, node)) /* H5 */
+    if (!cl_host_takes_part(h, s) || !cl_others_knows(n->others, node)) /* H5 */
         return;
     if (raft_message_decode(payload, &m) != ST_OK || m.from != from || m.to != to) { /* H1 */
         LOG_WARN("shard.bad_message", LOG_U64("shard", group), LOG_U64("node", node));
         return;
     }
     if (raft_log_admit(n->stream.log, log_bytes(&m)) == ST_OK)
-        step(h, s, &(struct raft_input){.kind = RAFT_MESSAGE, .message = &m});
+        cl_host_step(h, s, &(struct raft_input){.kind = RAFT_MESSAGE, .message = &m});
     else
         h->dropped++; /* H2 */
     note_leader(s, &m);
@@ -253,12 +234,14 @@ static void on_changed(void *arg, uint64_t node, bool up)
     struct cl_host *h = n->host;
     if (up)
         cl_others_met(n->others, node, cl_transport_store(n->transport, node));
+    cl_snapshots_changed(n->snapshots, node, up);
     cl__node_kick(n);
     for (unsigned i = 0; h->started && i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
-        if (takes_part(h, s))
-            step(h, s,
-                 &(struct raft_input){.kind = up ? RAFT_PEER_UP : RAFT_PEER_DOWN, .peer = node});
+        if (cl_host_takes_part(h, s))
+            cl_host_step(
+                h, s,
+                &(struct raft_input){.kind = up ? RAFT_PEER_UP : RAFT_PEER_DOWN, .peer = node});
     }
 }
 
@@ -270,8 +253,11 @@ static uint64_t store_of(void *arg, uint64_t node)
 
 const struct cl_transport_events *cl_host_events(void)
 {
-    static const struct cl_transport_events events = {
-        .message = on_message, .changed = on_changed, .store_of = store_of};
+    static const struct cl_transport_events events = {.message = on_message,
+                                                      .changed = on_changed,
+                                                       .store_of = store_of,
+                                                      .chunk = cl_snapshots_chunk,
+                                                      .credit = cl_snapshots_credit};
     return &events;
 }
 
@@ -284,7 +270,7 @@ static void tick(struct cl_host *h, struct cl_shard *s)
         return; /* an election must be written down; the maintenance timer looks again */
     if (raft_role(s->raft) == RAFT_LEADER)
         in.read_bound = read_wish(h);
-    step(h, s, &in);
+    cl_host_step(h, s, &in);
 }
 
 static void on_timer(void *arg)
@@ -293,7 +279,7 @@ static void on_timer(void *arg)
     h->timer_ms = UINT64_MAX;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = h->node->shards[i];
-        if (takes_part(h, s) && raft_next_tick_ms(s->raft) <= now_ms(h))
+        if (cl_host_takes_part(h, s) && raft_next_tick_ms(s->raft) <= now_ms(h))
             tick(h, s);
     }
     cl__node_stir(h->node); /* its hook sets the timer */
@@ -304,7 +290,7 @@ static void set_timer(struct cl_host *h)
     uint64_t next = UINT64_MAX, now = now_ms(h);
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         const struct cl_shard *s = h->node->shards[i];
-        uint64_t one = takes_part(h, s) ? raft_next_tick_ms(s->raft) : UINT64_MAX;
+        uint64_t one = cl_host_takes_part(h, s) ? raft_next_tick_ms(s->raft) : UINT64_MAX;
         next = one < next ? one : next;
     }
     if (next == h->timer_ms)
@@ -350,14 +336,14 @@ void cl_host_maintain(struct cl_host *h)
         return;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
-        if (s->leading && takes_part(h, s) && cl_transport_up(n->transport, leader))
-            step(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = leader});
+        if (s->leading && cl_host_takes_part(h, s) && cl_transport_up(n->transport, leader))
+            cl_host_step(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = leader});
     }
 }
 
 status cl_host_transfer(struct cl_host *h, struct cl_shard *s, uint64_t node)
 {
-    if (!takes_part(h, s))
+    if (!cl_host_takes_part(h, s))
         return ST_NOT_LEADER;
     return try_step(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = node});
 }
@@ -380,7 +366,7 @@ void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct
                                 .heartbeat_ms = n->options.heartbeat_us / 1000,
                                 .append_bytes = APPEND_BYTES,
                                 .pending_bytes = PENDING_BYTES,
-                                .keep_bytes = KEEP_BYTES,
+                                .keep_bytes = n->options.keep_bytes,
                                 .read_bound = cl_others_floor(n->others),
                                 .seed = n->identity.store_id ^ s->id ^ n->incarnation};
     for (unsigned i = 0; i < t->count; i++)

@@ -45,12 +45,9 @@ void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_out
 /* May S, which leads, serve reads now? Other leaders are excluded until the lease ends. */
 bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s);
 
-/* -- where snapshots will be joined ------------------------------------------------------------ */
-
-/* REPLICA lacks what the log here no longer holds. Ends in RAFT_SNAPSHOT_READY or _FAILED. */
-void cl__snapshot_begin(struct cl_shard *s, uint64_t replica);
-/* Replace the state of S by SNAPSHOT of FROM_NODE. Ends in RAFT_INSTALLED or _INSTALL_FAILED. */
-void cl__snapshot_fetch(struct cl_shard *s, uint64_t from_node,
-                        const struct raft_snapshot *snapshot);
+/* A step of S, which takes part, with all its outputs. */
+void cl_host_step(struct cl_host *h, struct cl_shard *s, struct raft_input *in);
+/* Not fenced, and its log is not lost; while the node stops, only with something under way. */
+bool cl_host_takes_part(const struct cl_host *h, const struct cl_shard *s);
 
 #endif

@@ -28,6 +28,7 @@
 #include "cluster/others.h"
 #include "cluster/reclaim.h"
 #include "cluster/sink.h"
+#include "cluster/snapshot.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -132,6 +133,7 @@ static void on_timer(void *arg)
     }
     if (n->host != NULL)
         cl_host_maintain(n->host);
+    cl_snapshots_poll(n->snapshots);
     n->stream.refused = n->failed == ST_OK ? raft_log_admit(n->stream.log, 0) : n->failed;
     cl__flush_maintain(n);
     cl__reserve_poll(n);
@@ -226,8 +228,10 @@ static status build(struct cl_node *n, struct err *err)
     ST_TRY(cl_identity_open(n->env, n->dir, 1, &wanted, &n->identity, err));
     ST_TRY(open_store(n, err));
     n->host = cl_host_new(n);
-    if (n->host != NULL)
+    if (n->host != NULL) {
         ST_TRY(cl_others_open(n, &n->others, err));
+        n->snapshots = cl_snapshots_new(n);
+    }
     for (unsigned i = 0; i < CL_SHARDS; i++)
         ST_TRY(cl_shard_open(n, i, &n->shards[i], err));
     ST_TRY(cl__stream_recover(n, err));
@@ -507,6 +511,8 @@ void cl_node_close(struct cl_node *n)
     n->stream.log = NULL;
     for (unsigned i = 0; i < n->options.reactors; i++)
         mailbox_free(n->reactors[i].mailbox);
+    cl_snapshots_free(n->snapshots);
+    n->snapshots = NULL;
     cl_transport_free(n->transport);
     cl_host_free(n->host);
     cl_others_free(n->others);

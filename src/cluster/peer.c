@@ -325,6 +325,19 @@ uint64_t cl__peer_check(struct cl_peer *p, uint64_t now_us)
 
 /* -- what came --------------------------------------------------------------------------------- */
 
+static void on_stream(struct cl_peer *p, const struct cl_item *item)
+{
+    const struct cl_transport *t = p->transport;
+    uint64_t node = p->address->id;
+    if (item->kind == CL_ITEM_CHUNK && t->o.events->chunk != NULL)
+        t->o.events->chunk(t->o.arg, node, item->chunk.stream, item->chunk.offset,
+                           item->chunk.flags, item->payload);
+    else if (item->kind == CL_ITEM_CREDIT && t->o.events->credit != NULL)
+        t->o.events->credit(t->o.arg, node, item->credit.stream, item->credit.bytes);
+    else
+        p->late++;
+}
+
 status cl__peer_receive(struct cl_peer *p, bytes items)
 {
     const struct cl_transport *t = p->transport;
@@ -342,7 +355,7 @@ status cl__peer_receive(struct cl_peer *p, bytes items)
         case CL_ITEM_ANSWER: cl__rpc_answer(p, &item); break;
         case CL_ITEM_BEACON: on_beacon(p, &item); break;
         case CL_ITEM_CHUNK:
-        case CL_ITEM_CREDIT: p->late++; break; /* of a stream that nobody here knows */
+        case CL_ITEM_CREDIT: on_stream(p, &item); break;
         }
     }
     return st == ST_END ? ST_OK : st;

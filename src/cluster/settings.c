@@ -89,6 +89,8 @@ static const struct config_setting settings[] = {
      "after so much silence of a shard's leader the other nodes elect one"},
     {"raft.heartbeat", CONFIG_TIME_US, "100ms", 10000, 10 * SECOND, NULL,
      "a leader gives a sign of life so often; less than half of raft.election"},
+    {"raft.keep", CONFIG_SIZE, "64MB", 16 * KB, GB, NULL,
+     "of each shard's log that others lack, in memory; behind it they get a snapshot"},
     {"net.delay", CONFIG_TIME_US, "0", 0, SECOND, NULL,
      "for measurements: added to every frame to another node"},
 
@@ -178,6 +180,7 @@ void cl__options_read(const struct config *c, struct cl_options *o)
         .net_delay_us = number(c, "net.delay"),
         .election_us = number(c, "raft.election"),
         .heartbeat_us = number(c, "raft.heartbeat"),
+        .keep_bytes = number(c, "raft.keep"),
         .empty_store = config_bool(c, "recovery.empty_store"),
         .txn_bytes = number(c, "transaction.memory"),
         .txn_bytes_total = number(c, "transaction.memory_total"),

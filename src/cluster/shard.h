@@ -56,6 +56,8 @@ struct cl_shard {
 
     uint64_t applied;     /* entries of any kind up to here are done */
     uint64_t ready_index; /* served once this is applied */
+    bool installing;      /* gets its state from another replica: nothing is applied or flushed */
+    bool unsaid;          /* it did, and the log does not say so yet (stream.c) */
     bool leading, opened; /* among others: leads; and has begun to serve, see host.c */
     uint64_t leading_term;
     bool heard; /* of a leader since the start, which had committed up to: */
@@ -67,6 +69,7 @@ struct cl_shard {
     unsigned cold_tries; /* of the entry at hand */
 
     bool flushing;
+    bool flush_by_clock;     /* a snapshot waits for it: not for commands, see shard_flush.c */
     uint64_t flush_retry_us; /* not before */
     uint64_t unsealed_us;    /* when the active generation got its first change, 0 = it has none */
     struct cl_prefetch_job prefetch;
@@ -123,6 +126,8 @@ void cl_shard_flush_poll(struct cl_shard *s);
 void cl__flush_maintain(struct cl_node *n);
 /* Calls waiters whose condition has come true, or who would wait for ever. */
 void cl__flush_check_waits(struct cl_node *n);
+/* Proposes a command that changes nothing, so that the state's index moves. */
+void cl_shard_tick(struct cl_shard *s);
 /* Too much is in memory: seals the shard that has most, unless its seal is waiting already. */
 void cl__flush_pressure(struct cl_node *n);
 size_t cl__memtable_bytes(const struct cl_node *n);

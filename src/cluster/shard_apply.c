@@ -146,7 +146,7 @@ static status apply_entry(struct cl_shard *s, const struct raft_entry *e, uint64
 static bool may_apply(const struct cl_shard *s)
 {
     const struct cl_node *n = s->node;
-    if (s->fenced != ST_OK || s->holds > 0 || s->prefetching)
+    if (s->fenced != ST_OK || s->holds > 0 || s->prefetching || s->installing)
         return false;
     return n->phase != CL_NODE_RECOVERING || cl__memtable_bytes(n) <= n->options.memtables_budget;
 }

@@ -7,6 +7,9 @@
  * the last command; in an idle shard the leader moves it with a TICK once the wall clock says that
  * a flush is due. After a flush the log may be cut up to what the store has persisted. A stop in
  * good order flushes what is left, without waiting for log time: nobody reads any more.
+ * A flush that a snapshot waits for takes the leader's clock for log time: a majority may need
+ * that snapshot before it can commit anything, a TICK too. A reader older than the retention by
+ * the clock is past its limit as well.
  *
  * Invariants
  *   F1  One flush per shard at a time; generations are flushed in order.
@@ -22,6 +25,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "cluster/shard.h"
+#include "cluster/snapshot.h"
 
 #define RETRY_US 1000000u
 #define STOP_RESERVE_US 1000000u /* of the time that a stop has: for the last flush begun */
@@ -106,6 +110,7 @@ static void flush_done(struct pool_job *job)
         n->store_full = false;
         s->flush_errors = 0;
         cut_log(s);
+        cl_snapshots_flushed(n->snapshots, s);
     }
     cl__flush_check_waits(n);
     cl__node_kick(n);
@@ -134,7 +139,7 @@ static void flush_start(struct cl_shard *s, hlc_ts log_time)
 /* May the shard's generations be touched? Not while somebody needs the state to stand still. */
 static bool quiet(const struct cl_shard *s)
 {
-    return s->fenced == ST_OK && s->holds == 0 && s->node->failed == ST_OK;
+    return s->fenced == ST_OK && s->holds == 0 && !s->installing && s->node->failed == ST_OK;
 }
 
 void cl_shard_flush_poll(struct cl_shard *s)
@@ -146,6 +151,10 @@ void cl_shard_flush_poll(struct cl_shard *s)
     if (s->flushing || s->node->phase >= CL_NODE_STOPPING)
         return;
     hlc_ts due = kv_state_flush_due(s->state), log_time = kv_state_applied_ts(s->state);
+    if (s->flush_by_clock) {
+        hlc_ts now = hlc_from_us(cl__node_now_us(s->node));
+        log_time = now > log_time ? now : log_time;
+    }
     if (due == 0 || log_time < due)
         return;
     if (s->flush_retry_us != 0) {
@@ -173,7 +182,7 @@ static void tick_done(struct cl_proposal *p, status st, const struct kv_applied 
     s->ticking = false;
 }
 
-static void tick(struct cl_shard *s)
+void cl_shard_tick(struct cl_shard *s)
 {
     struct obuf o;
     if (s->ticking || s->node->phase != CL_NODE_SERVING || (s->node->host != NULL && !s->opened))
@@ -194,7 +203,7 @@ static void move_log_time(struct cl_shard *s, hlc_ts now)
 {
     hlc_ts due = kv_state_flush_due(s->state);
     if (due != 0 && kv_state_applied_ts(s->state) < due && now >= due && s->inflight_count == 0)
-        tick(s);
+        cl_shard_tick(s);
 }
 
 static void seal_old(struct cl_shard *s, uint64_t now_us)

@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "cluster/host.h"
+#include "cluster/snapshot.h"
 
 bool cl__stream_open(const struct cl_node *n)
 {
@@ -195,13 +196,24 @@ static void prepare_group(struct cl_shard *s)
     hlc_raise(&s->node->hlc, record->applied_ts);
 }
 
-static status check_group(const struct cl_shard *s, const struct recovered *g, struct err *err)
+/* Did the process end after the state of S had come from another replica, and before the log said
+ * so? The log then has at least the term in which it came: without that it is a lost one. */
+static bool is_unsaid(const struct cl_shard *s, uint64_t last)
+{
+    struct cl_installed installed;
+    return s->node->host != NULL &&
+           (kv_state_record(s->state)->applied_index > last || raft_restored_other(s->raft)) &&
+           cl_installed_find(s, &installed) && raft_hard_state(s->raft).term >= installed.hard_term;
+}
+
+static status check_group(struct cl_shard *s, const struct recovered *g, struct err *err)
 {
     const struct kv_shard_record *record = kv_state_record(s->state);
     uint64_t last = g->last > g->cut ? g->last : g->cut;
+    s->unsaid = is_unsaid(s, last);
     /* An entry is durable in the log before it is applied, so a store that knows more is not the
      * log's, or the log has lost what was durable. With it went the vote, so nothing may go on. */
-    if (record->applied_index > last) {
+    if (record->applied_index > last && !s->unsaid) {
         err_set(err, ST_CORRUPT,
                 "the store holds shard %llu up to entry %llu, but its log ends with entry %llu",
                 (unsigned long long)s->id, (unsigned long long)record->applied_index,
@@ -215,7 +227,7 @@ static status check_group(const struct cl_shard *s, const struct recovered *g, s
                        "up to entry %llu",
                        (unsigned long long)s->id, (unsigned long long)g->cut,
                        (unsigned long long)record->applied_index);
-    if (raft_restored_other(s->raft))
+    if (raft_restored_other(s->raft) && !s->unsaid)
         return err_set(err, ST_CORRUPT,
                        "the log of shard %llu holds another entry %llu than the store",
                        (unsigned long long)s->id, (unsigned long long)record->applied_index);
@@ -278,8 +290,33 @@ out:
     return st;
 }
 
+/* Before anything that follows it is appended (raft/restore.c). */
+static void say_installed(struct cl_node *n, struct cl_shard *s)
+{
+    struct cl_installed in;
+    bool found = cl_installed_find(s, &in);
+    ASSERT(found);
+    struct raft_entry entry = {.index = in.snapshot.index,
+                               .term = in.snapshot.term,
+                               .kind = RAFT_ENTRY_SNAPSHOT,
+                               .data = raft_members_encode(&in.snapshot.members)};
+    LOG_INFO("shard.installed_before", LOG_U64("shard", s->id), LOG_U64("index", entry.index));
+    status st = raft_log_append(n->stream.log, s->id, &entry, 1);
+    buf_unref(entry.data);
+    s->unsaid = false;
+    n->stream.dirty = true;
+    if (st != ST_OK)
+        cl__node_fail(n, st);
+    else
+        raft_log_cut(n->stream.log, s->id, entry.index);
+}
+
 void cl__stream_start(struct cl_node *n)
 {
     struct raft_log_events events = {.arg = n, .on_stored = on_stored, .on_failed = on_log_failed};
     raft_log_start(n->stream.log, n->reactors[0].mailbox, &events);
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (n->shards[i]->unsaid)
+            say_installed(n, n->shards[i]);
+    }
 }

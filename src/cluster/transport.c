@@ -171,6 +171,24 @@ bool cl_transport_message(struct cl_transport *t, uint64_t node, uint64_t group,
     return taken;
 }
 
+bool cl_transport_chunk(struct cl_transport *t, uint64_t node, uint64_t stream, uint64_t offset,
+                        uint8_t flags, bytes payload)
+{
+    struct cl_peer *p = cl__peer_find(t, node);
+    struct cl_item item = {.kind = CL_ITEM_CHUNK,
+                           .chunk = {.stream = stream, .offset = offset, .flags = flags},
+                           .payload = payload};
+    ASSERT(payload.size <= LIMIT_PEER_PAYLOAD_BYTES);
+    return p != NULL && cl__peer_put(p, &item, false);
+}
+
+bool cl_transport_credit(struct cl_transport *t, uint64_t node, uint64_t stream, uint64_t more)
+{
+    struct cl_peer *p = cl__peer_find(t, node);
+    struct cl_item item = {.kind = CL_ITEM_CREDIT, .credit = {.stream = stream, .bytes = more}};
+    return p != NULL && cl__peer_put(p, &item, false);
+}
+
 bool cl_transport_up(const struct cl_transport *t, uint64_t node)
 {
     const struct cl_peer *p = cl__peer_find((struct cl_transport *)(uintptr_t)t, node);

@@ -40,6 +40,10 @@ struct cl_transport_events {
      * side's `beacon`. Nothing appended: alive, and all groups are quiet. */
     void (*fill_beacon)(void *arg, uint64_t node, struct obuf *out);
     void (*beacon)(void *arg, uint64_t node, bytes payload);
+    /* Of a stream (cluster/snapshot.h): a piece of it, and leave to send more. */
+    void (*chunk)(void *arg, uint64_t node, uint64_t stream, uint64_t offset, uint8_t flags,
+                  bytes payload);
+    void (*credit)(void *arg, uint64_t node, uint64_t stream, uint64_t more);
     /* The connection is there; or it is gone, and what was under way with it is lost. */
     void (*changed)(void *arg, uint64_t node, bool up);
     /* The store that NODE must have, 0 for any. NULL: any. */
@@ -72,6 +76,10 @@ void cl_transport_free(struct cl_transport *t);
 /* False: dropped, because there is no connection or the queue is full. Copies PAYLOAD. */
 bool cl_transport_message(struct cl_transport *t, uint64_t node, uint64_t group, uint64_t from,
                           uint64_t to, bytes payload);
+/* The same for streams. */
+bool cl_transport_chunk(struct cl_transport *t, uint64_t node, uint64_t stream, uint64_t offset,
+                        uint8_t flags, bytes payload);
+bool cl_transport_credit(struct cl_transport *t, uint64_t node, uint64_t stream, uint64_t more);
 /* Is there a connection to NODE? */
 bool cl_transport_up(const struct cl_transport *t, uint64_t node);
 /* The store that NODE said it has when it last connected, 0: it never did. */

@@ -305,6 +305,7 @@ void kv_flush_done(struct kv_flush *f, status result)
     ASSERT_INV("F1", oldest_sealed(s) == f->gen);
     s->flushing = false;
     if (result == ST_OK) {
+        s->persisted_term = f->gen->record.applied_term;
         atomic_store_explicit(&s->persisted_index, f->gen->record.applied_index,
                               memory_order_relaxed);
         drop_oldest(s); /* F3 */

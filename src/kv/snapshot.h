@@ -10,12 +10,12 @@
  *
  * A dump is what the store holds of the shard, which is the state at its record's index and nothing
  * else (flush.c, F1): rows, folded counters, watermarks, locks, undelivered queue, record. One
- * iterator shows all of it as of one moment, so flushes that follow change nothing of it. What is in
+ * iterator shows all of it as of one moment, so flushes that follow do not change it. What is in
  * memory above that index is not in it: the log has that.
  *
  * A load checks each part, writes entries into files beside the store, and replaces in one step all
- * that the store holds of the shard. Before that step nothing has changed; after it the new state is
- * durable. Memory on both sides is a part and what a table file needs while it is written.
+ * that the store holds of the shard. Before that step nothing has changed; after it the new
+ * state is durable. Memory on both sides is a part and what a table file needs while it is written.
  *
  * A part, integers little-endian:
  *
@@ -37,6 +37,8 @@
 struct kv_snapshot_id {
     uint64_t index, term; /* of the shard's record */
 };
+/* What the store holds: a dump made now is of it, unless a flush is under way. Owner. */
+struct kv_snapshot_id kv_state_persisted(const struct kv_state *s);
 
 /* -- giving ------------------------------------------------------------------------------------ */
 
@@ -65,8 +67,8 @@ NODISCARD status kv_load_part(struct kv_load *l, bytes part);
  * then S in memory belongs to a state that is gone, and only a reopening is right. */
 NODISCARD status kv_load_install(struct kv_load *l);
 bool kv_load_installed(const struct kv_load *l);
-/* S is what the store holds: readers of "now" see it at once, older snapshots get ST_CONFLICT. Frees
- * L. */
+/* S is what the store holds: readers of "now" see it at once, older snapshots get ST_CONFLICT.
+ * Frees L. */
 void kv_load_take(struct kv_load *l);
 void kv_load_free(struct kv_load *l); /* removes files; NULL is fine */
 

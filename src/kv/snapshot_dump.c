@@ -25,6 +25,11 @@ struct kv_dump {
     uint64_t number, entries, bytes;
 };
 
+struct kv_snapshot_id kv_state_persisted(const struct kv_state *s)
+{
+    return (struct kv_snapshot_id){kv_state_persisted_index(s), s->persisted_term};
+}
+
 struct kv_dump *kv_dump_new(struct kv_state *s, struct kv_snapshot_id id)
 {
     struct kv_dump *d = calloc(1, sizeof *d);

@@ -240,6 +240,7 @@ status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
     atomic_init(&s->applied_ts, s->record.applied_ts);
     atomic_init(&s->flushed_ts, s->record.applied_ts);
     atomic_init(&s->persisted_index, persisted.applied_index);
+    s->persisted_term = persisted.applied_term;
     atomic_init(&s->writer, NULL);
     *out = s;
     return ST_OK;
@@ -269,6 +270,7 @@ void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *re
     s->sealed_ts = record->applied_ts;
     s->dirty = false;
     kv__raise_flushed(s, record->applied_ts);
+    s->persisted_term = record->applied_term;
     atomic_store_explicit(&s->persisted_index, record->applied_index, memory_order_relaxed);
     atomic_store_explicit(&s->applied_ts, record->applied_ts, memory_order_release);
 }

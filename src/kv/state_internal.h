@@ -76,6 +76,7 @@ struct kv_state {
     _Atomic(const void *) owner;  /* of the thread that ran the last command */
     /* owner */
     struct kv_shard_record record;
+    uint64_t persisted_term;     /* of persisted_index */
     struct kv_shard_record next; /* the record under way, inside a command */
     hlc_ts sealed_ts;            /* stamp of the last seal */
     bool in_command, pushed, dirty, flushing;

@@ -132,7 +132,7 @@ NODISCARD status kv_store_flush(struct kv_store *s);
  * told. Asked before a flush, because a store that met a full disk takes no more writes. */
 NODISCARD status kv_store_room(struct kv_store *s, uint64_t size);
 
-/* -- taking in much at once: a sorted set of entries that is there as a whole or not at all ----- */
+/* -- taking in much at once: a sorted set of entries that is there as a whole or not at all --- */
 
 /* Its files are in DIR, made when missing, on the file system of the store; what an earlier one
  * left there is removed. Pool threads. ST_IO, ST_DISK_FULL. */

@@ -61,6 +61,8 @@ static status file_open(struct rocks_load *l)
     if (l->files == LOAD_FILES_MAX)
         return ST_LIMIT;
     ST_TRY(kv__rocks_room(&l->store->base, LOAD_FILE_BYTES));
+    if (fault_point("store.rocks.load_full"))
+        return ST_DISK_FULL;
     if (fault_point("store.rocks.load"))
         return ST_IO;
     path_of(l, l->files, path);

@@ -28,7 +28,7 @@ static const struct kv_state_options options = {
     .shard = 1, .memtable_bytes = 1u << 20, .retention_us = 0};
 static const bytes note = {(const uint8_t *)"note", 4};
 
-/* -- stores in a directory of the test ---------------------------------------------------------- */
+/* -- stores in a directory of the test --------------------------------------------------------- */
 
 struct side {
     struct kv_store *store;
@@ -149,7 +149,7 @@ static status load(struct side *s, const struct parts *p, struct kv_snapshot_id 
     return st;
 }
 
-/* -- the same everywhere ------------------------------------------------------------------------ */
+/* -- the same everywhere ----------------------------------------------------------------------- */
 
 static void check_equal(struct side *to, struct model *m, uint64_t hash)
 {
@@ -318,7 +318,7 @@ static void an_empty_shard_replaces_a_full_one(void **unused)
     side_close(&to);
 }
 
-/* -- among other shards in one store ------------------------------------------------------------ */
+/* -- among other shards in one store ----------------------------------------------------------- */
 
 static struct kv_state *shard_open(struct kv_store *store, uint64_t shard, enum kv_table t)
 {
@@ -414,7 +414,7 @@ static void other_shards_in_the_store_keep_their_keys(void **unused)
     kv_store_close(b);
 }
 
-/* -- damage and failures ------------------------------------------------------------------------ */
+/* -- damage and failures ----------------------------------------------------------------------- */
 
 struct pair {
     struct side from, to;
@@ -529,7 +529,7 @@ static void every_failure_leaves_the_old_state_or_the_new_one(void **unused)
     assert_true(any_new);
 }
 
-/* -- RocksDB, in processes of its own ------------------------------------------------------------ */
+/* -- RocksDB, in processes of its own ---------------------------------------------------------- */
 
 struct run {
     char dir[2][64];
