@@ -255,7 +255,7 @@ const struct cl_transport_events *cl_host_events(void)
 {
     static const struct cl_transport_events events = {.message = on_message,
                                                       .changed = on_changed,
-                                                       .store_of = store_of,
+                                                      .store_of = store_of,
                                                       .chunk = cl_snapshots_chunk,
                                                       .credit = cl_snapshots_credit};
     return &events;

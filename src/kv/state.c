@@ -267,6 +267,7 @@ void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *re
     s->queue = *queue;
     *queue = (struct kv__queue){.ring = NULL};
     s->record = *record;
+    s->system_writes++; /* they may all be others */
     s->sealed_ts = record->applied_ts;
     s->dirty = false;
     kv__raise_flushed(s, record->applied_ts);

@@ -1,5 +1,6 @@
 #include "cluster_fixture.h"
 #include "base/assert.h"
+#include "cluster/others.h"
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,6 +152,39 @@ static bool look_at_all(struct cluster *c, struct look *looks, unsigned *count, 
             return false;
     }
     return true;
+}
+
+bool cx_knows_all(struct cl_node *n)
+{
+    bool all = true;
+    for (unsigned i = 0; i < n->topology.count; i++) {
+        uint64_t id = n->topology.nodes[i].id;
+        all &= id == n->topology.self || cl_others_knows(n->others, id);
+    }
+    return all;
+}
+
+struct acquaintance {
+    struct cl_node *node;
+    bool complete;
+};
+
+static void look_acquaintance(void *arg)
+{
+    struct acquaintance *a = arg;
+    a->complete = cl_others_may_vote(a->node->others) && cx_knows_all(a->node);
+}
+
+void cx_acquaint(struct cluster *c)
+{
+    for (unsigned i = 0; i < CX_NODES;) {
+        struct acquaintance a = {.node = c->nodes[i].node};
+        fx_on_reactor(&c->nodes[i], look_acquaintance, &a);
+        if (a.complete)
+            i++;
+        else
+            usleep(POLL_US);
+    }
 }
 
 void cx_settle(struct cluster *c)

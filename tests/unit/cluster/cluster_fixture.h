@@ -25,6 +25,10 @@ void cx_close(struct cluster *c, unsigned i); /* stops it in good order */
 unsigned cx_leader(struct cluster *c);
 /* Waits until all open nodes have applied the same entries, and asserts that state is equal. */
 void cx_settle(struct cluster *c);
+/* On the node's reactor: has it met all others? */
+bool cx_knows_all(struct cl_node *n);
+/* Waits until all nodes, which are open, have met each other and may vote. */
+void cx_acquaint(struct cluster *c);
 /* Runs OP until it is done: where the outcome is unknown it is tried again. Returns its status. */
 status cx_put(struct cluster *c, const char *key, const char *value);
 /* ST_END and the row's value in OUT (at most SIZE bytes), from whoever leads; ST_NOT_FOUND. */

@@ -230,11 +230,7 @@ static void look_memory(void *arg)
     struct memory *m = arg;
     struct cl_node *n = m->node;
     m->votes = cl_others_may_vote(n->others);
-    m->knows_all = true;
-    for (unsigned i = 0; i < n->topology.count; i++) {
-        uint64_t id = n->topology.nodes[i].id;
-        m->knows_all &= id == n->topology.self || cl_others_knows(n->others, id);
-    }
+    m->knows_all = cx_knows_all(n);
     m->floor_at_open = cl_others_floor(n->others);
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         hlc_ts floor = raft_read_floor(n->shards[i]->raft);
@@ -249,14 +245,6 @@ static struct memory memory_of(struct cluster *c, unsigned i)
     struct memory m = {.node = c->nodes[i].node};
     fx_on_reactor(&c->nodes[i], look_memory, &m);
     return m;
-}
-
-static void await_acquainted(struct cluster *c)
-{
-    for (unsigned i = 0; i < CX_NODES; i++) {
-        for (struct memory m = memory_of(c, i); !m.votes || !m.knows_all; m = memory_of(c, i))
-            usleep(5000);
-    }
 }
 
 static void wipe(struct fixture *f)
@@ -275,7 +263,7 @@ static void a_wiped_node_does_not_vote(void **state)
     cx_init(&c);
     cx_open_all(&c);
     put_many(&c, 0, 20);
-    await_acquainted(&c);
+    cx_acquaint(&c);
     unsigned wiped = cx_leader(&c), down = (wiped + 1) % CX_NODES, left = (wiped + 2) % CX_NODES;
     cx_close(&c, wiped);
     wipe(&c.nodes[wiped]);
@@ -306,7 +294,7 @@ static void the_read_floor_survives_a_restart(void **state)
     cx_init(&c);
     cx_open_all(&c);
     put_many(&c, 0, 5);
-    await_acquainted(&c);
+    cx_acquaint(&c);
     cx_settle(&c);
     for (unsigned i = 0; i < CX_NODES; i++) {
         before[i] = memory_of(&c, i);
