@@ -15,12 +15,14 @@ EXPLAINED = [
     ("ErrorResponse, NoticeResponse: fields F, L, R", "the place in each server's own source"),
     ("ErrorResponse 23502: DETAIL", "metadb refuses the value before there is a row; PostgreSQL shows the row"),
     ("ErrorResponse 23505 in COPY: CONTEXT", "rows are written in batches: the line is not known any more"),
+    ("EXECUTE of a statement that executes itself", "PostgreSQL goes down to its stack's limit, metadb has no EXECUTE of EXECUTE"),
     ("FunctionCall", "metadb refuses it, as docs/wire.md says; PostgreSQL knows no such function either"),
 ]
 
 ERROR_FIELDS_IGNORED = "FLR"
 VERSION_TEXT = re.compile(rb"(?<!\d)1\d{18}(?!\d)")
 VERSIONS = range(10**18, 2 * 10**18)
+EXECUTE_ITSELF = {("54001", "stack depth limit exceeded"), ("0A000", "EXECUTE of an EXECUTE statement is not supported")}
 FUNCTION_CALL = re.compile(r"^(function call messages are not supported|function with OID \d+ does not exist)$")
 
 
@@ -84,6 +86,8 @@ def fields(body):
         out.pop("D", None)
     if FUNCTION_CALL.match(out.get("M", "")):
         out = {"S": out["S"], "M": "(function call refused)"}
+    if (out.get("C"), out.get("M")) in EXECUTE_ITSELF:
+        out = {"S": out["S"], "M": "(EXECUTE of itself)"}
     return sorted(out.items())
 
 
