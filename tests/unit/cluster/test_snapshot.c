@@ -222,12 +222,23 @@ static void a_failure_harms_nothing(void **state)
         fails_once(sites[i]);
 }
 
+struct fence {
+    struct cl_node *node;
+    bool fenced;
+};
+
+static void look_at_fences(void *arg)
+{
+    struct fence *f = arg;
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        f->fenced |= f->node->shards[i]->fenced != ST_OK;
+}
+
 static bool is_fenced(struct cluster *c, unsigned i)
 {
-    bool fenced = false;
-    for (unsigned k = 0; k < CL_SHARDS; k++)
-        fenced |= __atomic_load_n(&c->nodes[i].node->shards[k]->fenced, __ATOMIC_RELAXED) != ST_OK;
-    return fenced;
+    struct fence f = {.node = c->nodes[i].node};
+    fx_on_reactor(&c->nodes[i], look_at_fences, &f);
+    return f.fenced;
 }
 
 /* The store has the new state, and neither memory nor the log hears of it. Only that shard of that
