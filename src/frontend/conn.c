@@ -412,13 +412,27 @@ static void run_runnable(struct fe_worker *w)
     }
 }
 
+/* Turns the list of those with output round: the one served last is in front of it. */
+static struct fe_conn *reverse(struct fe_conn *list)
+{
+    struct fe_conn *reversed = NULL;
+    for (struct fe_conn *next; list != NULL; list = next) {
+        next = list->next_dirty;
+        list->next_dirty = reversed;
+        reversed = list;
+    }
+    return reversed;
+}
+
 void fe_worker_turn(void *worker)
 {
     struct fe_worker *w = worker;
     bool ran = w->runnable != NULL;
     if (ran)
         run_runnable(w);
-    struct fe_conn *list = w->dirty;
+    /* Who was served first is sent to first, so that nobody waits for all of the turn's statements
+     * and for all of its sends. */
+    struct fe_conn *list = reverse(w->dirty);
     w->dirty = NULL;
     for (struct fe_conn *c = list, *next; c != NULL; c = next) {
         next = c->next_dirty;
