@@ -4,10 +4,10 @@
  *   s->ahead ─> write ─> write ─> write        oldest first
  *               after    after    after ─ output of what was handled behind it
  *
- * Only writes without rows, each a transaction of its own, are started ahead, and all that are
- * under way are in one shard: so they take effect, and become durable, in the order in which they
- * were sent, and a statement sees what those before it did. Whatever reads, runs or ends something
- * waits until all are answered.
+ * Only writes without rows, each a transaction of its own and alone between two Syncs, are started
+ * ahead, and all that are under way are in one shard: so they take effect, and become durable, in
+ * the order in which they were sent, and a statement sees what those before it did. Whatever reads,
+ * runs or ends something waits until all are answered.
  *
  * Invariants
  *   W1  Answers go out in the order of the messages: output behind a write is in its `after` until
@@ -135,7 +135,10 @@ bool fe_ahead_wanted(const struct fe_session *s, const struct fe_portal *p)
     const struct pl_plan *plan = p->statement->stmt.plan;
     if (plan->kind != PL_WRITE || plan->returns_rows || fe_read_only(s))
         return false;
-    /* What stands between a write that fails and its Sync is dropped: nothing may. */
+    /* A write that fails undoes what was executed before it since the last Sync, and what stands
+     * between it and its own is dropped: nothing may be there. */
+    if (s->txn_piped)
+        return false;
     bool more;
     return s->ahead_count < FE_AHEAD_MAX && fe_conn_sync_behind(s->conn, &more) &&
            (s->ahead != NULL || more);

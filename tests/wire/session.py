@@ -408,6 +408,22 @@ def error_of_a_message_stays_in_its_place_of_a_synced_pipeline(env):
 
 
 @test
+def failed_write_of_a_synced_pipeline_undoes_what_was_executed_since_the_last_sync(env):
+    c, listener = env.conn(), env.conn()
+    listener.q("LISTEN undone")
+    c.q(env.insert("undo"))
+    step = lambda sql: parse(sql) + bind() + execute()
+    c.send(step("SET application_name = 'undone'"), step("NOTIFY undone, 'no'"), synced(env.insert("undo")),
+           step("SET statement_timeout = '71s'"), step("NOTIFY undone, 'yes'"), synced(env.insert("kept")),
+           synced("SHOW application_name"), synced("SHOW statement_timeout"))
+    got = [c.until("Z") for _ in range(4)]
+    eq([shape(g) for g in got], ["12C12C12EZ", "12C12C12CZ", "12DCZ", "12DCZ"])
+    eq([rows(g) for g in got[2:]], [[[""]], [["71s"]]])
+    eq([k for k, _ in got[0] if k == "S"], [])
+    eq([b[4:].split(b"\0")[1] for k, b in listener.q("SELECT 1") if k == "A"], [b"yes"])
+
+
+@test
 def many_synced_writes_to_several_tables(env):
     c = env.conn()
     pid = int(rows(c.q("INSERT INTO meta (pid, name, type) VALUES (0, '%s', 'd') RETURNING id" % (env.prefix + "many")))[0][0])
