@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -180,6 +181,24 @@ void fx_on_reactor(struct fixture *f, void (*fn)(void *arg), void *arg)
     mailbox_send(cl_node_reactor(f->node, 0)->mailbox, &r.mail);
     sem_wait(&r.done);
     sem_destroy(&r.done);
+}
+
+struct peek {
+    const void *at;
+    void *out;
+    size_t size;
+};
+
+static void peek(void *arg)
+{
+    struct peek *p = arg;
+    memcpy(p->out, p->at, p->size);
+}
+
+void fx_peek(struct fixture *f, const void *at, void *out, size_t size)
+{
+    struct peek p = {.at = at, .out = out, .size = size};
+    fx_on_reactor(f, peek, &p);
 }
 
 static void post(void *arg)

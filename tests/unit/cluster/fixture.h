@@ -36,6 +36,14 @@ void fx_reopen(struct fixture *f);
 status fx_wait_failed(struct fixture *f); /* until the node says that it is lost */
 /* Runs FN on the reactor and waits. */
 void fx_on_reactor(struct fixture *f, void (*fn)(void *arg), void *arg);
+/* What is at AT, which the reactor owns: copied there. */
+void fx_peek(struct fixture *f, const void *at, void *out, size_t size);
+#define FX_PEEK(f, value)                                                                          \
+    ({                                                                                             \
+        __typeof__(value) peeked_;                                                                 \
+        fx_peek((f), &(value), &peeked_, sizeof peeked_);                                          \
+        peeked_;                                                                                   \
+    })
 
 /* A client with one call at a time. */
 struct fx_client {

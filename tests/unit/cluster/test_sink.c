@@ -221,22 +221,28 @@ static void forge_items(struct fixture *f, const struct kv_item *item, enum cl_s
     obuf_fini(&items);
 }
 
-static void forge_child(struct fixture *f)
+static void forge_transaction(void *arg)
 {
-    struct forged x = {0};
+    struct forged *x = arg;
     struct arena a;
-    struct cl_shard *meta = f->node->shards[CL_META];
+    const struct cl_shard *meta = x->f->node->shards[CL_META];
     arena_init(&a, 4096);
-    obuf_init(&x.command);
     struct kv_view view = {.state = meta->state,
                            .at = kv_state_applied_ts(meta->state),
                            .tier = KV_TIER_ANY,
                            .arena = &a};
     struct kv_txn *t = kv_txn_new(&a, &view);
     kv_txn_delta(t, kv_key_attr(&a, 1, 0), 1, 0, 0);
-    kv_command_txn(&x.command, t, view.at, (struct kv_origin){0});
-    propose_forged(f, &x, CL_META);
+    kv_command_txn(&x->command, t, view.at, (struct kv_origin){0});
     arena_fini(&a);
+}
+
+static void forge_child(struct fixture *f)
+{
+    struct forged x = {.f = f};
+    obuf_init(&x.command);
+    fx_on_reactor(f, forge_transaction, &x);
+    propose_forged(f, &x, CL_META);
 }
 
 static bool reported(const struct fx_client *x, const char *what)
