@@ -3,6 +3,10 @@
  *
  * If it answers a heartbeat that left after the last append and does not have that append, the
  * append is lost (or still on its way: then it will arrive twice, which does no harm).
+ *
+ * If it can vouch for less than it had acknowledged, it was restarted: its log has all that, but it
+ * does not know that it is this leader's. It is asked, though there is nothing to send, since it
+ * believes no commit index above what it can vouch for.
  */
 #include "raft/raft_internal.h"
 
@@ -25,8 +29,11 @@ static void resume(struct raft *r, struct raft__progress *p, const struct raft_m
         p->paused = false;
         return;
     case RAFT__PIPELINE:
-        if (max_u64(m->ack.last, p->match) + 1 < p->next) {
-            MARK("raft.heartbeat_reply.lost_append");
+        if (max_u64(m->ack.last, p->match) + 1 < p->next || m->ack.last < p->match) {
+            if (m->ack.last < p->match)
+                MARK("raft.heartbeat_reply.restarted");
+            else
+                MARK("raft.heartbeat_reply.lost_append");
             raft__progress_move(p, RAFT__PROBE, r->seq);
             p->next = max_u64(m->ack.last, p->match) + 1;
         }

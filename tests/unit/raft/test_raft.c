@@ -85,6 +85,7 @@ static bool data_agrees(const char *name)
 
 SCENARIO(lone_voter_leads_and_commits_what_is_stored, "lone_voter")
 SCENARIO(restart_commits_all_with_its_first_entry, "restart")
+SCENARIO(restarted_follower_of_an_idle_group_hears_what_is_committed, "restart_under_leader")
 SCENARIO(restore_takes_what_follows_and_refuses_the_rest, "restore")
 SCENARIO(candidate_needs_a_majority, "election")
 SCENARIO(cut_off_replica_comes_back_without_an_election, "prevote")
@@ -137,6 +138,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lone_voter_leads_and_commits_what_is_stored),
         cmocka_unit_test(restart_commits_all_with_its_first_entry),
+        cmocka_unit_test(restarted_follower_of_an_idle_group_hears_what_is_committed),
         cmocka_unit_test(restore_takes_what_follows_and_refuses_the_rest),
         cmocka_unit_test(candidate_needs_a_majority),
         cmocka_unit_test(cut_off_replica_comes_back_without_an_election),

@@ -588,7 +588,7 @@ static void broken_cores_are_noticed(void **state)
         uint64_t seed;
     } broken[] = {
         {RAFT__BREAK_COMMIT_OTHER_TERM, 190}, {RAFT__BREAK_VOTE_TWICE, 1},
-        {RAFT__BREAK_VOTE_UNSTORED, 261},     {RAFT__BREAK_VOTE_ANY_LOG, 1},
+        {RAFT__BREAK_VOTE_UNSTORED, 4301},    {RAFT__BREAK_VOTE_ANY_LOG, 1},
         {RAFT__BREAK_NO_TRUNCATE, 1},         {RAFT__BREAK_ACK_UNSTORED, 183},
         {RAFT__BREAK_LEASE_LONG, 109},        {RAFT__BREAK_READ_UNASKED, 109},
         {RAFT__BREAK_KEEP_CONFLICT, 1},
