@@ -574,8 +574,7 @@ int64_t cl__node_now_us(struct cl_node *n)
 
 struct kv_origin cl__node_origin(struct cl_node *n)
 {
-    return (struct kv_origin){
-        .incarnation = n->incarnation, .sequence = ++n->sequence, .time_us = env_unix_us(n->env)};
+    return (struct kv_origin){.incarnation = n->incarnation, .sequence = ++n->sequence};
 }
 
 /* -- what others may ask ----------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
  */
 #include "base/codec.h"
 #include "kv/command.h"
+#include "kv/dedup.h"
 #include "kv/handler.h"
 
 /* Statuses that are about this replica, not about the statement. */
@@ -123,22 +124,24 @@ static status evaluate(struct kv_txn *t, const struct kv_command *c, struct aren
 
 /* -- applying ---------------------------------------------------------------------------------- */
 
-status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command, struct arena *a,
-                struct kv_applied *out)
+/* A command that was done before, or may have been: nothing changes but the position. */
+static status apply_again(struct kv_state *s, uint64_t index, uint64_t term,
+                          const struct kv_command *c, struct arena *a, struct kv_applied *out)
 {
-    struct kv_command c;
+    ST_TRY(kv_dedup_recall(s, &c->origin, c->stamp, a, out));
+    kv_state_begin(s, index, term, c->stamp);
+    kv_state_end(s);
+    return ST_OK;
+}
+
+static status apply_first(struct kv_state *s, uint64_t index, uint64_t term,
+                          const struct kv_command *c, struct arena *a, struct kv_applied *out)
+{
     struct kv_view view = {.state = s, .at = HLC_MAX, .tier = KV_TIER_CACHE, .arena = a};
     hlc_ts ack = 0;
-    out->result = (struct kv_result){.scalar = KV_NULL};
-    out->failed_op = 0;
-    err_clear(&out->err);
-    ST_TRY(kv_command_decode(command, &c));
-    if (c.stamp <= kv_state_record(s)->applied_ts)
-        return ST_CORRUPT; /* A3 */
-
     struct kv_txn *t = kv_txn_new(a, &view);
-    kv_txn_set_stamp(t, c.stamp);
-    status st = evaluate(t, &c, a, out, &ack);
+    kv_txn_set_stamp(t, c->stamp);
+    status st = evaluate(t, c, a, out, &ack);
     if (st == ST_COLD)
         out->cold_key = kv_txn_cold_key(t);
     if (is_local(st))
@@ -149,11 +152,31 @@ status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command
         out->result = (struct kv_result){.scalar = KV_NULL};
     }
 
-    kv_state_begin(s, index, term, c.stamp);
+    kv_state_begin(s, index, term, c->stamp);
     if (st == ST_OK)
         kv_txn_publish(t);
     if (ack != 0)
         kv_state_queue_ack(s, ack);
+    if (c->origin.again)
+        kv_dedup_remember(s, &c->origin, out);
     kv_state_end(s);
     return ST_OK;
+}
+
+status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command, struct arena *a,
+                struct kv_applied *out)
+{
+    struct kv_command c;
+    out->result = (struct kv_result){.scalar = KV_NULL};
+    out->failed_op = 0;
+    err_clear(&out->err);
+    ST_TRY(kv_command_decode(command, &c));
+    if (c.stamp <= kv_state_record(s)->applied_ts)
+        return ST_CORRUPT; /* A3 */
+    if (c.origin.again) {
+        status st = apply_again(s, index, term, &c, a, out);
+        if (st != ST_NOT_FOUND)
+            return st;
+    }
+    return apply_first(s, index, term, &c, a, out);
 }

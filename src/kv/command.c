@@ -17,18 +17,19 @@
 #define COMMAND_VERSION 1
 #define STAMP_OFFSET 2
 #define HEADER_BYTES 42
+#define KIND_AGAIN 0x80u
 
 static void put_header(struct obuf *out, enum kv_command_kind kind, hlc_ts snapshot,
                        struct kv_origin origin)
 {
     size_t start = out->size;
     put_u8(out, COMMAND_VERSION);
-    put_u8(out, (uint8_t)kind);
+    put_u8(out, (uint8_t)((unsigned)kind | (origin.again ? KIND_AGAIN : 0)));
     put_u64(out, 0);
     put_u64(out, snapshot);
     put_u64(out, origin.incarnation);
     put_u64(out, origin.sequence);
-    put_u64(out, (uint64_t)origin.time_us);
+    put_u64(out, origin.since);
     ASSERT(out->size - start == HEADER_BYTES);
 }
 
@@ -81,12 +82,13 @@ void kv_command_stamp(void *encoded, hlc_ts stamp)
 status kv_command_decode(bytes in, struct kv_command *out)
 {
     struct reader r = reader_make(in);
-    unsigned version = get_u8(&r), kind = get_u8(&r);
+    unsigned version = get_u8(&r), what = get_u8(&r), kind = what & ~KIND_AGAIN;
     out->stamp = get_u64(&r);
     out->snapshot = get_u64(&r);
     out->origin.incarnation = get_u64(&r);
     out->origin.sequence = get_u64(&r);
-    out->origin.time_us = (int64_t)get_u64(&r);
+    out->origin.since = get_u64(&r);
+    out->origin.again = (what & KIND_AGAIN) != 0;
     if (r.bad || version != COMMAND_VERSION || kind < KV_CMD_OPS || kind > KV_CMD_TICK)
         return ST_CORRUPT;
     if (out->stamp > HLC_MAX || out->snapshot > HLC_MAX)

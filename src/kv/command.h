@@ -1,10 +1,11 @@
 /*
  * kv/command.h — what a Raft entry of a shard carries.
  *
- *   version(1) kind(1) stamp(8) snapshot(8) origin: incarnation(8) sequence(8) time(8) | body
+ *   version(1) kind(1) stamp(8) snapshot(8) origin: incarnation(8) sequence(8) since(8) | body
  *
  * OPS: operations that succeed or fail together. TXN: a write set. ITEMS: quota and index items of
- * another shard's queue. ACK: items delivered. TICK: moves log time. Decoding never trusts.
+ * another shard's queue. ACK: items delivered. TICK: moves log time. The top bit of the kind says
+ * that the command may be sent again. Decoding never trusts.
  */
 #ifndef KV_COMMAND_H
 #define KV_COMMAND_H
@@ -14,8 +15,9 @@
 enum kv_command_kind { KV_CMD_OPS = 1, KV_CMD_TXN, KV_CMD_ITEMS, KV_CMD_ACK, KV_CMD_TICK };
 
 struct kv_origin {
-    uint64_t incarnation, sequence;
-    int64_t time_us;
+    uint64_t incarnation, sequence; /* of the process that made it; its number there */
+    hlc_ts since;                   /* what was applied somewhere when it was made, see dedup.h */
+    bool again;                     /* it may be sent again: its answer is remembered */
 };
 struct kv_command {
     enum kv_command_kind kind;

@@ -5,7 +5,7 @@
  *
  * Of each key only the newest version counts. A deletion becomes a tombstone; a key that this
  * generation saw both come and go leaves nothing. Pending deltas are folded into the row, of the
- * same generation or of the store. The queue and the shard's record are those of the seal.
+ * same generation or of the store. Queue, answers and the shard's record are those of the seal.
  *
  * Invariants
  *   F1  Generations are flushed in order, one at a time: what the store holds is the state at the
@@ -165,19 +165,19 @@ static status build_rows(struct kv_flush *f)
     return ST_OK;
 }
 
-/* Deletes stored records that were acknowledged by the seal. */
-static status build_acked(struct kv_flush *f)
+/* Deletes stored records of a ring that were in the store, stamps above BEFORE, and had left the
+ * ring by the seal. */
+static status build_dropped(struct kv_flush *f, enum kv__ring which, hlc_ts before, hlc_ts dropped)
 {
     uint8_t lower[KV__QUEUE_KEY_SIZE], upper[KV__QUEUE_KEY_SIZE];
     uint64_t shard = f->state->options.shard;
-    hlc_ts acked = f->gen->record.queue_acked;
-    bytes from = kv__queue_key(lower, shard, f->before.queue_acked + 1);
+    bytes from = kv__queue_key(lower, which, shard, before + 1);
     struct kv_store_iter *it;
     status st;
 
-    if (acked <= f->before.queue_acked)
+    if (dropped <= before)
         return ST_OK;
-    it = kv_store_iter_new(f->state->store, from, kv__queue_key(upper, shard, acked + 1),
+    it = kv_store_iter_new(f->state->store, from, kv__queue_key(upper, which, shard, dropped + 1),
                            KV_TIER_ANY);
     for (st = kv_store_iter_seek(it, from); st == ST_OK; st = kv_store_iter_next(it))
         kv_store_batch_delete(f->batch, kv_store_iter_key(it));
@@ -185,16 +185,28 @@ static status build_acked(struct kv_flush *f)
     return st == ST_END ? ST_OK : st;
 }
 
-static void build_queue(struct kv_flush *f)
+static void build_ring(struct kv_flush *f, enum kv__ring which)
 {
+    const struct kv__sealed_ring *ring = &f->gen->sealed[which];
     uint8_t key[KV__QUEUE_KEY_SIZE];
 
-    for (size_t i = 0; i < f->gen->queued_count; i++) {
-        const struct kv__queued *r = &f->gen->queued[i];
+    for (size_t i = 0; i < ring->count; i++) {
+        const struct kv__queued *r = &ring->at[i];
 
-        kv_store_batch_put(f->batch, kv__queue_key(key, f->state->options.shard, r->ts),
+        kv_store_batch_put(f->batch, kv__queue_key(key, which, f->state->options.shard, r->ts),
                            buf_bytes(r->items));
     }
+}
+
+static status build_rings(struct kv_flush *f)
+{
+    const struct kv_shard_record *at = &f->gen->record;
+
+    ST_TRY(build_dropped(f, KV__RING_QUEUE, f->before.queue_acked, at->queue_acked));
+    ST_TRY(build_dropped(f, KV__RING_ANSWERS, f->before.answers_dropped, at->answers_dropped));
+    build_ring(f, KV__RING_QUEUE);
+    build_ring(f, KV__RING_ANSWERS);
+    return ST_OK;
 }
 
 static void build_record(struct kv_flush *f)
@@ -230,8 +242,7 @@ static status build(struct kv_flush *f)
         return ST_IO;
     ST_TRY(record_read(f, KV_TIER_ANY, &f->before));
     ST_TRY(build_rows(f));
-    ST_TRY(build_acked(f));
-    build_queue(f);
+    ST_TRY(build_rings(f));
     build_record(f);
     return ST_OK;
 }

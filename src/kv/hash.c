@@ -78,12 +78,12 @@ out:
     return st;
 }
 
-static void hash_queue(const struct kv_state *s, struct obuf *o, uint64_t *sum)
+static void hash_ring(const struct kv__queue *q, uint8_t what, struct obuf *o, uint64_t *sum)
 {
-    for (size_t i = 0; i < s->queue.count; i++) {
-        const struct kv__queued *r = kv__queue_at(&s->queue, i);
+    for (size_t i = 0; i < q->count; i++) {
+        const struct kv__queued *r = kv__queue_at(q, i);
 
-        *sum += hash_of(o, 'q', BYTES_EMPTY, r->ts, buf_bytes(r->items));
+        *sum += hash_of(o, what, BYTES_EMPTY, r->ts, buf_bytes(r->items));
     }
 }
 
@@ -114,7 +114,8 @@ status kv_state_hash(struct kv_state *s, uint64_t *out)
         if (may_own(s, t))
             ST_GOTO(out, hash_table(&v, t, &o, &row, out));
     }
-    hash_queue(s, &o, out);
+    hash_ring(&s->queue, 'q', &o, out);
+    hash_ring(&s->dedup.ring, 'a', &o, out);
     hash_counters(s, &o, out);
 out:
     obuf_fini(&row);

@@ -5,6 +5,8 @@
  * that are undelivered at a seal into the store beside the rows of that generation, and takes out
  * those that were acknowledged. At open the ring is filled from the store again.
  *
+ * The ring and its keys also serve the memory of answers, see dedup.c.
+ *
  * The whole undelivered queue is in memory: a destination that is down for long costs memory here,
  * which the shard's memory figure includes.
  */
@@ -77,16 +79,17 @@ size_t kv__queue_above(const struct kv__queue *q, hlc_ts after)
     return low;
 }
 
-status kv__queue_load(struct kv_store *store, uint64_t shard, const struct kv_shard_record *record,
-                      struct kv__queue *out)
+status kv__queue_load(struct kv_store *store, enum kv__ring which, uint64_t shard, hlc_ts dropped,
+                      hlc_ts applied, struct kv__queue *out)
 {
     uint8_t lower[KV__QUEUE_KEY_SIZE], upper[KV__QUEUE_KEY_SIZE];
     struct kv_store_iter *it;
-    hlc_ts last = record->queue_acked;
-    bytes from = kv__queue_key(lower, shard, last + 1);
+    hlc_ts last = dropped;
+    bytes from = kv__queue_key(lower, which, shard, last + 1);
     status st;
 
-    it = kv_store_iter_new(store, from, kv__queue_key(upper, shard, UINT64_MAX), KV_TIER_ANY);
+    it =
+        kv_store_iter_new(store, from, kv__queue_key(upper, which, shard, UINT64_MAX), KV_TIER_ANY);
     for (st = kv_store_iter_seek(it, from); st == ST_OK; st = kv_store_iter_next(it)) {
         bytes key = kv_store_iter_key(it);
         hlc_ts ts;
@@ -96,7 +99,7 @@ status kv__queue_load(struct kv_store *store, uint64_t shard, const struct kv_sh
             break;
         }
         ts = load_be64(key.data + KV_KEY_HEADER + 8);
-        if (ts <= last || ts > record->applied_ts) {
+        if (ts <= last || ts > applied) {
             st = ST_CORRUPT;
             break;
         }

@@ -37,6 +37,7 @@ struct kv_load {
     struct kv_shard_record record;
     bool record_seen, sealed, installed;
     struct kv__queue queue;
+    struct kv__dedup dedup;
 };
 
 status kv_load_new(struct kv_state *s, const char *dir, struct kv_snapshot_id id, bytes note,
@@ -50,6 +51,7 @@ status kv_load_new(struct kv_state *s, const char *dir, struct kv_snapshot_id id
     l->id = id;
     l->note = buf_copy(note);
     obuf_init(&l->last);
+    kv__dedup_init(&l->dedup);
     kv__spans_make(s, &l->spans);
     st = fault_point("kv.load.new") ? ST_IO : kv_store_load_new(s->store, dir, &l->set);
     if (st != ST_OK) {
@@ -67,6 +69,7 @@ void kv_load_free(struct kv_load *l)
     kv_store_iter_free(l->it);
     kv_store_load_free(l->set);
     kv__queue_fini(&l->queue);
+    kv__dedup_fini(&l->dedup);
     obuf_fini(&l->last);
     buf_unref(l->note);
     free(l);
@@ -224,7 +227,9 @@ static status read_back(struct kv_load *l)
     ST_TRY(kv__record_load(s->store, s->options.shard, KV_TIER_PERSISTED, &persisted));
     if (persisted.applied_index != l->id.index || persisted.applied_term != l->id.term)
         return ST_IO; /* the store says that it has it and does not */
-    return kv__queue_load(s->store, s->options.shard, &l->record, &l->queue);
+    ST_TRY(kv__queue_load(s->store, KV__RING_QUEUE, s->options.shard, l->record.queue_acked,
+                          l->record.applied_ts, &l->queue));
+    return kv__dedup_load(s->store, s->options.shard, &l->record, &l->dedup);
 }
 
 status kv_load_install(struct kv_load *l)
@@ -248,7 +253,7 @@ bool kv_load_installed(const struct kv_load *l)
 void kv_load_take(struct kv_load *l)
 {
     ASSERT(l->installed);
-    kv__state_replace_take(l->state, &l->record, &l->queue);
+    kv__state_replace_take(l->state, &l->record, &l->queue, &l->dedup);
     kv_load_free(l);
 }
 

@@ -35,9 +35,17 @@ static void span_add_table(struct kv__spans *all, const struct kv_state *s, uint
         span_add(all, bytes_make(&t, 1), bytes_make(&after, 1), hidden && !alone);
 }
 
-void kv__spans_make(const struct kv_state *s, struct kv__spans *out)
+static void span_add_ring(struct kv__spans *all, enum kv__ring which, uint64_t shard)
 {
     uint8_t lower[KV__QUEUE_KEY_SIZE], upper[KV__QUEUE_KEY_SIZE + 1];
+
+    (void)kv__queue_key(upper, which, shard, UINT64_MAX);
+    upper[KV__QUEUE_KEY_SIZE] = 0;
+    span_add(all, kv__queue_key(lower, which, shard, 0), bytes_make(upper, sizeof upper), false);
+}
+
+void kv__spans_make(const struct kv_state *s, struct kv__spans *out)
+{
     uint8_t record[KV__RECORD_KEY_SIZE], behind[KV__RECORD_KEY_SIZE + 1] = {0};
     uint64_t shard = s->options.shard;
 
@@ -46,9 +54,8 @@ void kv__spans_make(const struct kv_state *s, struct kv__spans *out)
         if (t <= KV_KV)
             span_add_table(out, s, t);
     }
-    (void)kv__queue_key(upper, shard, UINT64_MAX);
-    upper[KV__QUEUE_KEY_SIZE] = 0;
-    span_add(out, kv__queue_key(lower, shard, 0), bytes_make(upper, sizeof upper), false);
+    span_add_ring(out, KV__RING_QUEUE, shard);
+    span_add_ring(out, KV__RING_ANSWERS, shard);
     span_add_table(out, s, KV_MARK);
     span_add_table(out, s, KV_LOCK);
     (void)kv__record_key(behind, shard);

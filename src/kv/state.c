@@ -26,7 +26,8 @@
 
 #include <stdlib.h>
 
-#define RECORD_FORMAT 1u
+#define RECORD_FORMAT 2u
+#define RECORD_FORMAT_OLD 1u /* without answers */
 
 /* Its address tells threads apart. */
 static _Thread_local char thread_mark;
@@ -59,9 +60,11 @@ void kv__generation_unref(struct kv__generation *g)
     if (g == NULL || atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) != 1)
         return;
     kv_memtable_unref(g->mem);
-    for (size_t i = 0; i < g->queued_count; i++)
-        buf_unref(g->queued[i].items);
-    free(g->queued);
+    for (unsigned ring = 0; ring < ARRAY_LEN(g->sealed); ring++) {
+        for (size_t i = 0; i < g->sealed[ring].count; i++)
+            buf_unref(g->sealed[ring].at[i].items);
+        free(g->sealed[ring].at);
+    }
     free(g);
 }
 
@@ -160,10 +163,10 @@ bytes kv__record_key(uint8_t out[KV__RECORD_KEY_SIZE], uint64_t shard)
     return bytes_make(out, KV__RECORD_KEY_SIZE);
 }
 
-bytes kv__queue_key(uint8_t out[KV__QUEUE_KEY_SIZE], uint64_t shard, hlc_ts ts)
+bytes kv__queue_key(uint8_t out[KV__QUEUE_KEY_SIZE], enum kv__ring which, uint64_t shard, hlc_ts ts)
 {
     out[0] = KV_QUEUE;
-    store_be32(out + 1, 0);
+    store_be32(out + 1, (uint32_t)which);
     store_be64(out + KV_KEY_HEADER, shard);
     store_be64(out + KV_KEY_HEADER + 8, ts);
     return bytes_make(out, KV__QUEUE_KEY_SIZE);
@@ -179,13 +182,16 @@ void kv__record_encode(const struct kv_shard_record *r, struct obuf *out)
     put_u64(out, r->queue_acked);
     put_u32(out, r->range_locks);
     put_u32(out, r->version);
+    put_u64(out, r->answers_dropped);
 }
 
 status kv__record_decode(bytes value, struct kv_shard_record *out)
 {
     struct reader r = reader_make(value);
 
-    if (get_u8(&r) != RECORD_FORMAT)
+    unsigned format = get_u8(&r);
+
+    if (format != RECORD_FORMAT && format != RECORD_FORMAT_OLD)
         return ST_CORRUPT;
     out->applied_index = get_u64(&r);
     out->applied_term = get_u64(&r);
@@ -194,6 +200,7 @@ status kv__record_decode(bytes value, struct kv_shard_record *out)
     out->queue_acked = get_u64(&r);
     out->range_locks = get_u32(&r);
     out->version = get_u32(&r);
+    out->answers_dropped = format != RECORD_FORMAT_OLD ? get_u64(&r) : 0;
     return codec_finish(&r);
 }
 
@@ -229,13 +236,16 @@ status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
     ASSERT(s != NULL);
     s->store = store;
     s->options = *o;
+    kv__dedup_init(&s->dedup);
     pthread_mutex_init(&s->list_lock, NULL);
     list = kv__list_new(1);
     list->gen[0] = generation_new(s);
     kv__list_publish_take(s, list);
     ST_GOTO(out, kv__record_load(store, o->shard, KV_TIER_ANY, &s->record));
     ST_GOTO(out, kv__record_load(store, o->shard, KV_TIER_PERSISTED, &persisted));
-    ST_GOTO(out, kv__queue_load(store, o->shard, &s->record, &s->queue));
+    ST_GOTO(out, kv__queue_load(store, KV__RING_QUEUE, o->shard, s->record.queue_acked,
+                                s->record.applied_ts, &s->queue));
+    ST_GOTO(out, kv__dedup_load(store, o->shard, &s->record, &s->dedup));
     s->sealed_ts = s->record.applied_ts;
     atomic_init(&s->applied_ts, s->record.applied_ts);
     atomic_init(&s->flushed_ts, s->record.applied_ts);
@@ -252,7 +262,7 @@ out:
 }
 
 void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *record,
-                            struct kv__queue *queue)
+                            struct kv__queue *queue, struct kv__dedup *dedup)
 {
     struct kv__list *list = kv__list_new(1);
 
@@ -266,6 +276,9 @@ void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *re
     kv__queue_fini(&s->queue);
     s->queue = *queue;
     *queue = (struct kv__queue){.ring = NULL};
+    kv__dedup_fini(&s->dedup);
+    s->dedup = *dedup;
+    kv__dedup_init(dedup);
     s->record = *record;
     s->system_writes++; /* they may all be others */
     s->sealed_ts = record->applied_ts;
@@ -284,6 +297,7 @@ void kv_state_close(struct kv_state *s)
     ASSERT(!s->flushing);
     kv__list_unref(own_list(s)); /* no reader is left when a shard closes */
     kv__queue_fini(&s->queue);
+    kv__dedup_fini(&s->dedup);
     kv__attr_cache_free(s->attr_cache);
     pthread_mutex_destroy(&s->list_lock);
     free(s);
@@ -569,19 +583,19 @@ void kv_state_end(struct kv_state *s)
 
 /* -- generations ------------------------------------------------------------------------------ */
 
-/* Records pushed since the last seal and still undelivered go with the generation. */
-static void seal_queue(struct kv_state *s, struct kv__generation *g)
+/* Records pushed since the last seal and still in the ring go with the generation. */
+static void seal_ring(struct kv_state *s, const struct kv__queue *q, struct kv__sealed_ring *out)
 {
-    size_t first = kv__queue_above(&s->queue, s->sealed_ts);
+    size_t first = kv__queue_above(q, s->sealed_ts);
 
-    g->queued_count = s->queue.count - first;
-    if (g->queued_count == 0)
+    out->count = q->count - first;
+    if (out->count == 0)
         return;
-    g->queued = calloc(g->queued_count, sizeof *g->queued);
-    ASSERT(g->queued != NULL);
-    for (size_t i = 0; i < g->queued_count; i++) {
-        g->queued[i] = *kv__queue_at(&s->queue, first + i);
-        buf_ref(g->queued[i].items);
+    out->at = calloc(out->count, sizeof *out->at);
+    ASSERT(out->at != NULL);
+    for (size_t i = 0; i < out->count; i++) {
+        out->at[i] = *kv__queue_at(q, first + i);
+        buf_ref(out->at[i].items);
     }
 }
 
@@ -593,7 +607,8 @@ bool kv_state_seal(struct kv_state *s, bool force)
     if (!s->dirty || (!force && kv_memtable_bytes(old->gen[0]->mem) < s->options.memtable_bytes))
         return false;
     old->gen[0]->record = s->record;
-    seal_queue(s, old->gen[0]);
+    seal_ring(s, &s->queue, &old->gen[0]->sealed[KV__RING_QUEUE]);
+    seal_ring(s, &s->dedup.ring, &old->gen[0]->sealed[KV__RING_ANSWERS]);
     next = kv__list_new(old->count + 1);
     next->epoch = old->epoch;
     next->gen[0] = generation_new(s);

@@ -23,10 +23,11 @@ struct kv_state;
 struct kv_shard_record {
     uint64_t applied_index, applied_term;
     hlc_ts applied_ts;
-    uint64_t next_file_id; /* counter behind ids of files drawn by the server */
-    uint64_t queue_acked;  /* stamp up to which queue items are delivered */
-    uint32_t range_locks;  /* rows of KV_LOCK that lock a range of names */
-    uint32_t version;      /* cluster version that gates handler behaviour */
+    uint64_t next_file_id;  /* counter behind ids of files drawn by the server */
+    uint64_t queue_acked;   /* stamp up to which queue items are delivered */
+    uint32_t range_locks;   /* rows of KV_LOCK that lock a range of names */
+    uint32_t version;       /* cluster version that gates handler behaviour */
+    hlc_ts answers_dropped; /* stamp up to which answers are forgotten, see dedup.h */
 };
 
 struct kv_state_options {

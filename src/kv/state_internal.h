@@ -6,6 +6,7 @@
 #define KV_STATE_INTERNAL_H
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "kv/state.h"
 
 #include <pthread.h>
@@ -30,9 +31,27 @@ void kv__queue_fini(struct kv__queue *q);
 struct kv__queued *kv__queue_at(const struct kv__queue *q, size_t i);
 /* First record with a stamp above AFTER; the count if there is none. */
 size_t kv__queue_above(const struct kv__queue *q, hlc_ts after);
-/* What the store has of SHARD, whose record is RECORD, into an empty ring. */
-NODISCARD status kv__queue_load(struct kv_store *store, uint64_t shard,
-                                const struct kv_shard_record *record, struct kv__queue *out);
+/* Two rings are in the store: what is queued for the sink, and answers (dedup.h). */
+enum kv__ring { KV__RING_QUEUE, KV__RING_ANSWERS };
+/* What the store has of SHARD's ring: stamps above DROPPED, none above APPLIED; into an empty one.
+ */
+NODISCARD status kv__queue_load(struct kv_store *store, enum kv__ring which, uint64_t shard,
+                                hlc_ts dropped, hlc_ts applied, struct kv__queue *out);
+
+/* -- answers, see dedup.h ---------------------------------------------------------------------- */
+
+struct kv__dedup {
+    struct kv__queue ring;
+    struct hash by_id; /* of the ring's entries */
+};
+
+void kv__dedup_init(struct kv__dedup *d);
+void kv__dedup_fini(struct kv__dedup *d);
+void kv__dedup_add_take(struct kv__dedup *d, hlc_ts ts, struct buf *entry);
+/* What the store has, whose record is RECORD. OUT is to be given to kv__dedup_fini, also on error.
+ */
+NODISCARD status kv__dedup_load(struct kv_store *store, uint64_t shard,
+                                const struct kv_shard_record *record, struct kv__dedup *out);
 
 /* -- generations ------------------------------------------------------------------------------ */
 
@@ -41,8 +60,11 @@ struct kv__generation {
     struct kv_memtable *mem;
     /* Set by the seal, constant afterwards: the state at the end of this generation. */
     struct kv_shard_record record;
-    struct kv__queued *queued; /* pushed in this generation and undelivered at its seal; counted */
-    size_t queued_count;
+    /* Of each ring: pushed in this generation and still there at its seal; counted. */
+    struct kv__sealed_ring {
+        struct kv__queued *at;
+        size_t count;
+    } sealed[2];
 };
 
 /* An immutable array, newest first; gen[0] is the active one. */
@@ -81,6 +103,7 @@ struct kv_state {
     hlc_ts sealed_ts;            /* stamp of the last seal */
     bool in_command, pushed, dirty, flushing;
     struct kv__queue queue;
+    struct kv__dedup dedup;
     struct kv__attr_cache *attr_cache; /* NULL until the first row from the store */
     uint64_t system_writes;
     struct kv_state_stats stats;
@@ -88,9 +111,10 @@ struct kv_state {
 
 /* Is this the thread that runs the commands? Then it may touch what only the owner does. */
 bool kv__owner_here(const struct kv_state *s);
-/* Owner: memory is empty again, and the store holds what RECORD and QUEUE say. Takes the queue. */
+/* Owner: memory is empty again, the store holds what RECORD, QUEUE and DEDUP say. Takes these two.
+ */
 void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *record,
-                            struct kv__queue *queue);
+                            struct kv__queue *queue, struct kv__dedup *dedup);
 /* Before the store shows state up to TS. Whoever is about to change the store. */
 void kv__raise_flushed(struct kv_state *s, hlc_ts ts);
 /* What VIEW may see: a stamp. */
@@ -107,10 +131,11 @@ struct kv__stored {
 NODISCARD status kv__stored_decode(bytes key, bytes value, struct kv__stored *out);
 void kv__stored_encode(bytes key, const struct kv__stored *in, struct obuf *out);
 
-/* table | 0 | shard [| stamp] */
+/* table | ring | shard [| stamp] */
 #define KV__QUEUE_KEY_SIZE (KV_KEY_HEADER + 16)
 #define KV__RECORD_KEY_SIZE (KV_KEY_HEADER + 8)
-bytes kv__queue_key(uint8_t out[KV__QUEUE_KEY_SIZE], uint64_t shard, hlc_ts ts);
+bytes kv__queue_key(uint8_t out[KV__QUEUE_KEY_SIZE], enum kv__ring which, uint64_t shard,
+                    hlc_ts ts);
 bytes kv__record_key(uint8_t out[KV__RECORD_KEY_SIZE], uint64_t shard);
 void kv__record_encode(const struct kv_shard_record *r, struct obuf *out);
 NODISCARD status kv__record_decode(bytes value, struct kv_shard_record *out);

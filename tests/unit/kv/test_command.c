@@ -164,14 +164,16 @@ static void header_carries_origin_and_stamp(void **state)
     struct kv_command c;
     (void)state;
     obuf_init(&out);
-    kv_command_ack(&out, 77, (struct kv_origin){.incarnation = 1, .sequence = 2, .time_us = -3});
+    kv_command_ack(&out, 77,
+                   (struct kv_origin){.incarnation = 1, .sequence = 2, .since = 3, .again = true});
     kv_command_stamp(out.data, 99);
     assert_int_equal(kv_command_decode(bytes_make(out.data, out.size), &c), ST_OK);
     assert_int_equal(c.kind, KV_CMD_ACK);
     assert_int_equal(c.stamp, 99);
     assert_int_equal(c.origin.incarnation, 1);
     assert_int_equal(c.origin.sequence, 2);
-    assert_int_equal(c.origin.time_us, -3);
+    assert_int_equal(c.origin.since, 3);
+    assert_true(c.origin.again);
     out.data[0] = 2; /* another version */
     assert_int_equal(kv_command_decode(bytes_make(out.data, out.size), &c), ST_CORRUPT);
     obuf_fini(&out);
