@@ -180,11 +180,45 @@ static void delete_of_a_cold_entry_ends(void **state)
     assert_int_equal(f->last.result.affected, 0);
 }
 
+static unsigned cold_gets(struct fixture *f)
+{
+    unsigned cold = 0;
+    char name[16];
+    for (unsigned i = 0; i < FILES; i++) {
+        bytes value;
+        arena_reset(&f->arena);
+        snprintf(name, sizeof name, "g%06u", i);
+        status st = kv_store_get(f->store, bytes_str(name), KV_TIER_CACHE, &f->arena, &value);
+        assert_true(st == ST_OK || st == ST_COLD);
+        cold += st == ST_COLD;
+    }
+    return cold;
+}
+
+/* Those who just wrote it ask for it soon; opened again, the same blocks are cold. */
+static void what_a_flush_wrote_is_in_the_cache(void **state)
+{
+    struct fixture *f = *state;
+    struct kv_store_batch *b = kv_store_batch_new(f->store);
+    char name[16];
+    for (unsigned i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "g%06u", i);
+        kv_store_batch_put(b, bytes_str(name), bytes_str("a value of some length"));
+    }
+    assert_int_equal(kv_store_write(f->store, b), ST_OK);
+    assert_int_equal(kv_store_flush(f->store), ST_OK);
+    assert_int_equal(cold_gets(f), 0);
+    close_store(f);
+    open_store(f);
+    assert_true(cold_gets(f) > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(range_delete_over_cold_blocks_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(delete_of_a_cold_entry_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_flush_wrote_is_in_the_cache, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
