@@ -22,7 +22,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "crash"), os.path.join(HERE, "..", "lib")]
 import crash  # noqa: E402
-from powercut import power_cut  # noqa: E402
+from powercut import drop_cut_record, power_cut  # noqa: E402
 
 
 class PowerRun(crash.Run):
@@ -64,7 +64,10 @@ class PowerRun(crash.Run):
 
     def cut(self):
         """Whatever ran before this start ended by a loss of power, as a rule."""
-        if not os.path.exists(self.journal) or self.rng.random() < self.only_killed:
+        if not os.path.exists(self.journal):
+            return
+        drop_cut_record(self.journal)
+        if self.rng.random() < self.only_killed:
             return      # only the process was killed; what it left unsynced is still at stake
         self.cuts += 1
         self.landed()

@@ -14,17 +14,34 @@ WRITE, SIZE, SYNC, DIRSYNC, CREATE, RENAME, UNLINK, MKDIR, RMDIR, LOST, FAILED, 
 NAMES = (CREATE, RENAME, UNLINK, MKDIR, RMDIR)
 
 
+def whole_records(data):
+    """(at, end) of each record; what the kill cut comes before the change itself, so it does not count."""
+    at = 0
+    while at + HEAD.size <= len(data):
+        fields = HEAD.unpack_from(data, at)
+        if fields[0] != MAGIC:
+            raise RuntimeError("journal of the disk is damaged at %d" % at)
+        end = at + HEAD.size + sum(fields[5:10])
+        if end > len(data):
+            return
+        yield at, end
+        at = end
+
+
+def drop_cut_record(path):
+    """A kill leaves part of a large record at the end; the next process would write behind it."""
+    with open(path, "rb+") as f:
+        end = 0
+        for _, end in whole_records(f.read()):
+            pass
+        f.truncate(end)
+
+
 def records(path):
     with open(path, "rb") as f:
         data = f.read()
-    at = 0
-    while at + HEAD.size <= len(data):
-        magic, kind, ino, offset, old_size, np, np2, ng, nold, nnew, _ = HEAD.unpack_from(data, at)
-        if magic != MAGIC:
-            raise RuntimeError("journal of the disk is damaged at %d" % at)
-        end = at + HEAD.size + np + np2 + ng + nold + nnew
-        if end > len(data):
-            return                        # cut by the kill, before the change itself
+    for at, _ in whole_records(data):
+        _, kind, ino, offset, old_size, np, np2, ng, nold, nnew, _ = HEAD.unpack_from(data, at)
         at += HEAD.size
         parts = []
         for n in (np, np2, ng, nold, nnew):
