@@ -378,9 +378,24 @@ static const struct cl_function functions[] = {
      .comment = "lets a node lead a shard from now on; every shard follows shard 1, of meta",
      .args = transfer_args,
      .arg_count = ARRAY_LEN(transfer_args),
+     .of_shard = true,
      COLUMNS(transfer_columns),
      .call = call_transfer_leader},
 };
+
+status cl_function_run(const struct cl_function *f, struct cl_client *c, struct cl_call *call,
+                       const struct kv_datum *args,
+                       void (*emit)(void *arg, const struct kv_datum *values), void *emit_arg)
+{
+    struct cl_node *n = c->node;
+    unsigned at = CL_META;
+    if (f->of_shard && !args[0].null && args[0].i >= 1 && args[0].i <= CL_SHARDS)
+        at = (unsigned)args[0].i - 1;
+    const struct cl_shard *s = n->shards[at];
+    if (n->forward == NULL || n->phase != CL_NODE_SERVING || n->failed != ST_OK || cl_shard_here(s))
+        return f->call(c, call, args, emit, emit_arg);
+    return cl_remote_call(c, call, f, s, args, emit, emit_arg);
+}
 
 const struct cl_function *cl_functions(unsigned *count)
 {

@@ -1,8 +1,9 @@
 /*
  * cluster/client.c — a session's way to the data: one call at a time.
  *
- * An operation outside a transaction is encoded, proposed and answered when its shard has applied
- * it. What belongs to a transaction is in transaction.c, reading in read.c.
+ * An operation outside a transaction is encoded, goes to whoever leads its shard (forward.h), and
+ * is answered when it is applied there. What belongs to a transaction is in transaction.c, reading
+ * in read.c.
  *
  * Invariants
  *   C1  At most one call is pending; DONE is called once for it, from the loop, never inside the
@@ -105,11 +106,12 @@ static uint64_t since(uint64_t from, uint64_t to)
     return to > from ? to - from : 0;
 }
 
+/* Of a command that another node proposed only its size is known. */
 static void note_stats(struct cl_client *c, const struct cl_proposal *p)
 {
     struct cl_call_stats *stats = &c->call->stats;
     stats->log_bytes = c->command_bytes;
-    if (!c->call->timed)
+    if (!c->call->timed || p->stored_us == 0)
         return;
     uint64_t now_us = env_mono_us(c->node->env);
     stats->queue_us = since(p->queued_us, p->proposed_us);
@@ -123,11 +125,12 @@ static void unknown_outcome(struct err *err)
     err_hint(err, "It may take effect. Look before repeating it.");
 }
 
-static void proposal_done(struct cl_proposal *p, status st, const struct kv_applied *a)
+static void command_done(struct cl_command *command, status st, const struct kv_applied *a)
 {
-    struct cl_client *c = CONTAINER_OF(p, struct cl_client, proposal);
+    struct cl_client *c = CONTAINER_OF(command, struct cl_client, command);
+    c->commanding = false;
     if (st == ST_OK) {
-        note_stats(c, p);
+        note_stats(c, &command->proposal);
         copy_result(c->call->arena, &a->result, &c->call->result);
         st = a->outcome;
         if (st != ST_OK)
@@ -154,10 +157,47 @@ status cl__client_propose(struct cl_client *c, struct cl_call *call, struct cl_s
     ST_TRY(too_large(encoding, &call->err));
     c->call = call;
     c->command_bytes = encoding->size;
-    c->proposal.command = buf_copy(bytes_make(encoding->data, encoding->size));
-    c->proposal.system = false;
-    c->proposal.done = proposal_done;
-    cl_shard_propose(s, &c->proposal);
+    c->command.done = command_done;
+    c->commanding = true;
+    cl_command_start(&c->command, s, buf_copy(bytes_make(encoding->data, encoding->size)));
+    return ST_PENDING;
+}
+
+/* -- asking who leads -------------------------------------------------------------------------- */
+
+static void ask_done(struct cl_ask *a, status st)
+{
+    struct cl_client *c = CONTAINER_OF(a, struct cl_client, ask);
+    struct cl_call *call = c->call;
+    c->asking = false;
+    if (st == ST_OK) {
+        c->call = NULL;
+        c->asked(c, call);
+        return;
+    }
+    if (st == ST_CANCELLED) {
+        err_set(&call->err, st, "canceling statement due to user request");
+    } else if (st == ST_NOT_LEADER) {
+        err_set(&call->err, st, "no node says what is current");
+        err_hint(&call->err,
+                 "Try again: the nodes are choosing a leader, too few of them are up, or "
+                 "this one lags behind.");
+    }
+    cl__client_finish(c, st);
+}
+
+status cl__client_ask(struct cl_client *c, struct cl_call *call, cl_shard_set wanted,
+                      void (*next)(struct cl_client *c, struct cl_call *call))
+{
+    struct cl_node *n = c->node;
+    if (n->phase != CL_NODE_SERVING || n->failed != ST_OK)
+        return cl_shard_serving(n->shards[CL_META], &call->err);
+    atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
+    c->call = call;
+    c->asking = true;
+    c->asked = next;
+    c->ask.done = ask_done;
+    cl_ask_start(n->forward, &c->ask, wanted);
     return ST_PENDING;
 }
 
@@ -181,12 +221,32 @@ static status shard_of_ops(struct cl_client *c, struct cl_call *call,
 }
 
 /* OPS as a command, in the node's `encoding`. */
-static void encode(struct cl_node *n, const struct kv_op *const *ops, unsigned count)
+static void encode(struct cl_shard *s, const struct kv_op *const *ops, unsigned count)
 {
-    struct obuf *encoding = &n->encoding;
+    struct obuf *encoding = &s->node->encoding;
     obuf_reset(encoding);
     obuf_shrink(encoding, ENCODING_KEPT_BYTES);
-    kv_command_ops(encoding, ops, count, cl__node_origin(n));
+    kv_command_ops(encoding, ops, count, cl_command_origin(s));
+}
+
+static status transaction_ops(struct cl_client *c, struct cl_call *call,
+                              const struct kv_op *const *ops, unsigned count)
+{
+    cl__scratch_take(c);
+    status st = cl__transaction_ops(c, call, ops, count, cl_shard_of(c->node, ops[0]->table));
+    if (st != ST_PENDING)
+        cl__scratch_give(c);
+    return st;
+}
+
+static void ops_asked(struct cl_client *c, struct cl_call *call)
+{
+    cl__transaction_asked(c);
+    status st = transaction_ops(c, call, c->ops.ops, c->ops.count);
+    if (st == ST_PENDING)
+        return;
+    c->call = call;
+    cl__client_finish(c, st);
 }
 
 status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *const *ops,
@@ -197,28 +257,27 @@ status cl_ops(struct cl_client *c, struct cl_call *call, const struct kv_op *con
     ASSERT(count > 0);
     c->node->short_calls++;
     ST_TRY(shard_of_ops(c, call, ops, count, &s));
-    ST_TRY(cl_shard_admit(s, &call->err));
-    if (c->txn.active) {
-        cl__scratch_take(c);
-        status st = cl__transaction_ops(c, call, ops, count, s);
-        if (st != ST_PENDING)
-            cl__scratch_give(c);
-        return st;
+    ST_TRY(cl_command_admit(s, &call->err));
+    if (c->txn.active && !cl__transaction_ready(c)) {
+        c->ops = (struct cl_ops_run){.ops = ops, .count = count};
+        return cl__client_ask(c, call, CL_ALL_SHARDS, ops_asked);
     }
-    encode(c->node, ops, count);
+    if (c->txn.active)
+        return transaction_ops(c, call, ops, count);
+    encode(s, ops, count);
     return cl__client_propose(c, call, s);
 }
 
 /* A write without a call. */
 struct lone_write {
-    struct cl_proposal proposal;
+    struct cl_command command;
     cl_write_done *done;
     void *arg;
 };
 
-static void lone_write_done(struct cl_proposal *p, status st, const struct kv_applied *a)
+static void lone_write_done(struct cl_command *c, status st, const struct kv_applied *a)
 {
-    struct lone_write *w = CONTAINER_OF(p, struct lone_write, proposal);
+    struct lone_write *w = CONTAINER_OF(c, struct lone_write, command);
     struct err err;
     err_clear(&err);
     if (st == ST_OK && a->outcome != ST_OK) {
@@ -239,23 +298,32 @@ status cl_write(struct cl_client *c, const struct kv_op *op, cl_write_done *done
     ASSERT(!c->txn.active);
     if (s == NULL)
         return err_set(err, ST_UNSUPPORTED, "this table cannot be written");
-    ST_TRY(cl_shard_admit(s, err));
-    encode(n, &op, 1);
+    ST_TRY(cl_command_admit(s, err));
+    encode(s, &op, 1);
     ST_TRY(too_large(&n->encoding, err));
     struct lone_write *w = calloc(1, sizeof *w);
     ASSERT(w != NULL);
-    w->proposal.command = buf_copy(bytes_make(n->encoding.data, n->encoding.size));
-    w->proposal.done = lone_write_done;
+    w->command.done = lone_write_done;
     w->done = done;
     w->arg = arg;
-    cl_shard_propose(s, &w->proposal);
+    cl_command_start(&w->command, s, buf_copy(bytes_make(n->encoding.data, n->encoding.size)));
     return ST_PENDING;
+}
+
+bool cl_withdraw(struct cl_client *c)
+{
+    return c->commanding && cl_command_withdraw(&c->command);
 }
 
 void cl_cancel(struct cl_client *c)
 {
-    if (c->call != NULL)
-        atomic_store_explicit(&c->cancel, true, memory_order_relaxed);
+    if (c->call == NULL)
+        return;
+    atomic_store_explicit(&c->cancel, true, memory_order_relaxed);
+    if (c->asking)
+        cl_ask_cancel(c->node->forward, &c->ask);
+    (void)cl_withdraw(c);
+    cl__node_kick(c->node); /* a function at another node ends at the end of a turn */
 }
 
 status cl_locate(struct cl_client *c, enum kv_table t, struct cl_where *out)

@@ -10,6 +10,8 @@
  * it is applied. Inside, operations run on a write set over the snapshot taken at the first
  * statement, and cl_commit proposes the write set. All writes of a transaction are in one shard
  * until transactions across shards exist: another shard's is ST_UNSUPPORTED.
+ *
+ * Who leads does not matter: where another node does, a call is pending for longer (forward.h).
  */
 #ifndef CLUSTER_CLIENT_H
 #define CLUSTER_CLIENT_H
@@ -73,8 +75,11 @@ NODISCARD status cl_write(struct cl_client *c, const struct kv_op *op, cl_write_
  * Outside a transaction each page is a snapshot of its own. */
 NODISCARD status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
                          struct kv_read_pos *pos);
-/* Asks a pending read to end with ST_CANCELLED soon. A proposed write is not cancelled. */
+/* Asks a pending call to end with ST_CANCELLED soon. A write that somebody may have is not
+ * cancelled. */
 void cl_cancel(struct cl_client *c);
+/* The same for a pending write alone. False: it is not to be stopped. */
+bool cl_withdraw(struct cl_client *c);
 
 /* For EXPLAIN: where a key lives. */
 struct cl_where {

@@ -4,7 +4,7 @@
 #ifndef CLUSTER_CLIENT_INTERNAL_H
 #define CLUSTER_CLIENT_INTERNAL_H
 
-#include "cluster/shard.h"
+#include "cluster/forward.h"
 
 /* A row that a pool thread read, waiting for the loop. */
 struct cl_row {
@@ -55,7 +55,11 @@ struct cl_client {
     struct cl_call *call; /* pending, NULL if none */
     struct arena scratch; /* of one call: what came from the store, rows on their way */
     size_t command_bytes; /* of the command proposed last */
-    struct cl_proposal proposal;
+    struct cl_command command;
+    bool commanding; /* the pending call is `command` */
+    struct cl_ask ask;
+    bool asking; /* the pending call waits for `ask`, and then goes on with: */
+    void (*asked)(struct cl_client *c, struct cl_call *call);
     struct pool_job job;
     struct list long_read; /* in the queue of long_reads.c */
     struct cl_ops_run ops;
@@ -63,6 +67,10 @@ struct cl_client {
     struct cl_transaction txn;
 };
 
+/* The shards of WANTED must be applied here up to what their leaders have; then CALL goes on with
+ * NEXT, which ends it or leaves it pending. For a client of a node among others. */
+NODISCARD status cl__client_ask(struct cl_client *c, struct cl_call *call, cl_shard_set wanted,
+                                void (*next)(struct cl_client *c, struct cl_call *call));
 /* Ends the pending call. */
 void cl__client_finish(struct cl_client *c, status st);
 /* Memory for c->scratch from the node's, and back when the call has given out its results: an idle
@@ -86,6 +94,10 @@ void cl__read_here(struct cl_client *c);
  * …) in ERR. */
 NODISCARD status cl__transaction_of(struct cl_client *c, struct cl_shard *s, struct kv_txn **out,
                                     struct err *err);
+/* Does the open transaction have its snapshot, or can it take it here? Else it must ask. */
+bool cl__transaction_ready(struct cl_client *c);
+/* The ask for all shards is answered. */
+void cl__transaction_asked(struct cl_client *c);
 NODISCARD status cl__transaction_ops(struct cl_client *c, struct cl_call *call,
                                      const struct kv_op *const *ops, unsigned count,
                                      struct cl_shard *s);

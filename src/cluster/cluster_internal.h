@@ -47,7 +47,8 @@ struct cl_options {
     bool empty_store, flush_at_stop;
     uint64_t net_queue_bytes, net_delay_us;
     uint64_t election_us, heartbeat_us;
-    uint64_t keep_bytes; /* of each shard's log in memory, for others that lack it */
+    uint64_t patience_us; /* of a statement with the others */
+    uint64_t keep_bytes;  /* of each shard's log in memory, for others that lack it */
     uint64_t sink_linger_us, sink_bytes;
     unsigned sink_records;
     uint64_t txn_bytes, txn_bytes_total;
@@ -87,6 +88,8 @@ struct cl_stream {
 struct cl_host;
 struct cl_others;
 struct cl_snapshots;
+struct cl_forward;
+struct cl_service;
 struct cl_shard;
 struct cl_sink;
 struct cl_reclaim;
@@ -137,6 +140,8 @@ struct cl_node {
     struct cl_host *host;           /* the same */
     struct cl_others *others;       /* the same */
     struct cl_snapshots *snapshots; /* the same */
+    struct cl_forward *forward;     /* the same */
+    struct cl_service *service;     /* the same */
     struct cl_options options;
     uint64_t incarnation; /* of this process, in every command's origin */
     uint64_t started_us;

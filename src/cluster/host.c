@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "cluster/others.h"
 #include "cluster/roles.h"
+#include "cluster/service.h"
 #include "cluster/snapshot.h"
 #include "raft/message.h"
 #include <stdlib.h>
@@ -245,6 +246,14 @@ static void on_changed(void *arg, uint64_t node, bool up)
     }
 }
 
+static void on_request(void *arg, const struct cl_incoming *in, uint64_t method,
+                       uint64_t patience_us, bytes payload)
+{
+    struct cl_node *n = arg;
+    UNUSED(patience_us);
+    cl_service_request(n->service, in, method, payload);
+}
+
 static uint64_t store_of(void *arg, uint64_t node)
 {
     struct cl_node *n = arg;
@@ -254,6 +263,7 @@ static uint64_t store_of(void *arg, uint64_t node)
 const struct cl_transport_events *cl_host_events(void)
 {
     static const struct cl_transport_events events = {.message = on_message,
+                                                      .request = on_request,
                                                       .changed = on_changed,
                                                       .store_of = store_of,
                                                       .chunk = cl_snapshots_chunk,

@@ -23,10 +23,12 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/rcu.h"
+#include "cluster/forward.h"
 #include "cluster/host.h"
 #include "cluster/long_reads.h"
 #include "cluster/others.h"
 #include "cluster/reclaim.h"
+#include "cluster/service.h"
 #include "cluster/sink.h"
 #include "cluster/snapshot.h"
 #include <stdio.h>
@@ -58,8 +60,10 @@ static void on_turn(void *arg)
     if (!n->stirred) /* a turn of reads */
         return;
     n->stirred = false;
-    if (n->host != NULL)
+    if (n->host != NULL) {
         cl_host_turn(n->host);
+        cl_forward_turn(n->forward);
+    }
     cl_sink_poll(n->sink);
     size_t memory = n->memory_bytes = cl__memtable_bytes(n);
     for (unsigned i = 0; i < CL_SHARDS; i++)
@@ -116,6 +120,7 @@ static void give_up(struct cl_node *n)
         return;
     LOG_WARN("node.stop_given_up");
     n->stop_given_up = true;
+    cl_forward_abandon(n->forward, ST_SHUTDOWN);
     for (unsigned i = 0; i < CL_SHARDS; i++)
         cl_shard_abandon(n->shards[i], ST_SHUTDOWN);
 }
@@ -248,6 +253,10 @@ static status build(struct cl_node *n, struct err *err)
     n->sink = cl_sink_new(n);
     n->reclaim = cl_reclaim_new(n);
     cl__reserve_find(n);
+    if (n->host != NULL) {
+        n->forward = cl_forward_new(n);
+        n->service = cl_service_new(n);
+    }
     n->turn = loop_turn_new(n->reactors[0].loop, on_turn, n);
     n->timer = loop_timer_new(n->reactors[0].loop, on_timer, n);
     return open_transport(n, err);
@@ -419,7 +428,8 @@ static bool all_recovered(const struct cl_node *n)
 
 static bool all_quiet(const struct cl_node *n)
 {
-    if (n->jobs > 0 || !cl_long_reads_empty(n->long_reads))
+    if (n->jobs > 0 || !cl_long_reads_empty(n->long_reads) ||
+        (n->forward != NULL && !cl_forward_idle(n->forward)))
         return false;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         if (!cl_shard_idle(n->shards[i]))
@@ -513,13 +523,17 @@ void cl_node_close(struct cl_node *n)
         mailbox_free(n->reactors[i].mailbox);
     cl_snapshots_free(n->snapshots);
     n->snapshots = NULL;
+    cl_forward_abandon(n->forward, ST_SHUTDOWN);
     cl_transport_free(n->transport);
+    n->transport = NULL;
     cl_host_free(n->host);
     cl_others_free(n->others);
     cl_reclaim_free(n->reclaim);
     cl_sink_free(n->sink);
     cl_long_reads_free(n->long_reads);
     close_shards(n);
+    cl_forward_free(n->forward);
+    cl_service_free(n->service);
     rcu_barrier_all();
     kv_store_close(n->store);
     loop_timer_free(n->timer);

@@ -121,7 +121,7 @@ static status check_readable(struct cl_client *c, struct cl_shard *s, struct err
         return err_set(err, ST_NOT_LEADER, "shard %llu is still recovering",
                        (unsigned long long)s->id);
     if (s->fenced == ST_OK)
-        return c->node->host != NULL && !c->local ? cl_shard_serving(s, err) : ST_OK;
+        return ST_OK;
     return err_set(err, s->fenced, "shard %llu (table %s) is fenced: %s", (unsigned long long)s->id,
                    s->name, status_text(s->fenced));
 }
@@ -201,9 +201,44 @@ void cl__read_here(struct cl_client *c)
         cl__client_finish(c, st);
 }
 
+static bool begun(const struct kv_read_pos *pos)
+{
+    return pos->last.size > 0 || pos->delivered > 0 || pos->point > 0 || pos->inner != NULL;
+}
+
+/* Which shards this node must ask about before it may look; 0: none. Later pages of a read see at
+ * least what its first one saw, which is all that is promised. */
+static cl_shard_set to_ask(struct cl_client *c, const struct kv_read *read,
+                           const struct kv_read_pos *pos)
+{
+    const struct cl_shard *s = cl_shard_of(c->node, read->table);
+    if (c->node->host == NULL || c->local || s == NULL)
+        return 0;
+    if (c->txn.active)
+        return cl__transaction_ready(c) ? 0 : CL_ALL_SHARDS;
+    return begun(pos) || cl_shard_here(s) ? 0 : 1u << s->position;
+}
+
+static void read_asked(struct cl_client *c, struct cl_call *call)
+{
+    if (c->txn.active)
+        cl__transaction_asked(c);
+    cl__scratch_take(c);
+    status st = read_page(c, call, c->read.read, c->read.pos);
+    if (st == ST_PENDING)
+        return;
+    c->call = call;
+    cl__client_finish(c, st);
+}
+
 status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
                struct kv_read_pos *pos)
 {
+    cl_shard_set asked = to_ask(c, read, pos);
+    if (asked != 0) {
+        c->read = (struct cl_read_run){.read = read, .pos = pos};
+        return cl__client_ask(c, call, asked, read_asked);
+    }
     cl__scratch_take(c);
     status st = read_page(c, call, read, pos);
     if (st != ST_PENDING)

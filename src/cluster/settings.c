@@ -91,6 +91,8 @@ static const struct config_setting settings[] = {
      "a leader gives a sign of life so often; less than half of raft.election"},
     {"raft.keep", CONFIG_SIZE, "64MB", 16 * KB, GB, NULL,
      "of each shard's log that others lack, in memory; behind it they get a snapshot"},
+    {"cluster.patience", CONFIG_TIME_US, "5s", 10000, 3600 * SECOND, NULL,
+     "a statement waits so long for a leader; then it is refused, or its outcome is unknown"},
     {"net.delay", CONFIG_TIME_US, "0", 0, SECOND, NULL,
      "for measurements: added to every frame to another node"},
 
@@ -181,6 +183,7 @@ void cl__options_read(const struct config *c, struct cl_options *o)
         .election_us = number(c, "raft.election"),
         .heartbeat_us = number(c, "raft.heartbeat"),
         .keep_bytes = number(c, "raft.keep"),
+        .patience_us = number(c, "cluster.patience"),
         .empty_store = config_bool(c, "recovery.empty_store"),
         .txn_bytes = number(c, "transaction.memory"),
         .txn_bytes_total = number(c, "transaction.memory_total"),

@@ -99,11 +99,22 @@ uint64_t cl_shard_leader(const struct cl_shard *s)
     return raft_leader(s->raft);
 }
 
-/* Among others: does this node lead, and nobody else? */
+/* This node leads, and nobody else. */
+static bool leads(const struct cl_shard *s)
+{
+    return s->node->host == NULL || (s->leading && s->opened && cl_host_lease(s->node->host, s));
+}
+
+bool cl_shard_here(const struct cl_shard *s)
+{
+    const struct cl_node *n = s->node;
+    return n->phase == CL_NODE_SERVING && n->failed == ST_OK && s->fenced == ST_OK && leads(s);
+}
+
 static status check_leads(const struct cl_shard *s, struct err *err)
 {
     uint64_t leader = cl_shard_leader(s);
-    if (s->leading && s->opened && cl_host_lease(s->node->host, s))
+    if (leads(s))
         return ST_OK;
     err_set(err, ST_NOT_LEADER, "this node does not lead shard %llu (table %s)",
             (unsigned long long)s->id, s->name);
@@ -136,7 +147,7 @@ status cl_shard_serving(const struct cl_shard *s, struct err *err)
     if (n->phase != CL_NODE_SERVING)
         return err_set(err, ST_NOT_LEADER, "shard %llu is still recovering",
                        (unsigned long long)s->id);
-    return n->host != NULL ? check_leads(s, err) : ST_OK;
+    return check_leads(s, err);
 }
 
 status cl_shard_admit(struct cl_shard *s, struct err *err)

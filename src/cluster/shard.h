@@ -90,6 +90,8 @@ struct cl_shard *cl_shard_of(struct cl_node *n, enum kv_table t);
 /* Is the shard there for clients? ST_SHUTDOWN, ST_CORRUPT or ST_IO (fenced, or the log is lost),
  * ST_NOT_LEADER; ERR says it. */
 NODISCARD status cl_shard_serving(const struct cl_shard *s, struct err *err);
+/* The same without words. */
+bool cl_shard_here(const struct cl_shard *s);
 /* The same, and has it room for a command? ST_NO_MEMORY, ST_DISK_FULL. */
 NODISCARD status cl_shard_admit(struct cl_shard *s, struct err *err);
 void cl_shard_propose(struct cl_shard *s, struct cl_proposal *p);

@@ -1,10 +1,12 @@
 /*
  * cluster/transaction.c — BEGIN … COMMIT of one session.
  *
- * The snapshot is a vector: the applied stamp of every shard when the first statement runs. Writes
- * collect in one kv_txn per touched shard, over that snapshot; nothing is visible to others. COMMIT
- * turns the write set into one command, which apply validates against what was committed after the
- * snapshot (first committer wins). All writes are in one shard, until two-phase commit exists.
+ * The snapshot is a vector: a stamp of every shard, by its leader, when the first statement runs.
+ * Where others lead, they are asked, and this replica has applied that far before it is read.
+ * Writes collect in one kv_txn per touched shard, over that snapshot; nothing is visible to others.
+ * COMMIT turns the write set into one command, which apply validates against what was committed
+ * after the snapshot (first committer wins). All writes are in one shard, until two-phase commit
+ * exists.
  *
  * Limits: LIMIT_TXN_MS from BEGIN by the monotonic clock, here; the same by stamps, at apply.
  * Memory per transaction and of all together; over it a statement fails and the transaction is as
@@ -110,6 +112,25 @@ static void take_snapshot(struct cl_client *c)
 {
     for (unsigned i = 0; i < CL_SHARDS; i++)
         c->txn.snapshot[i] = cl_shard_snapshot(c->node->shards[i]);
+    c->txn.snapshot_taken = true;
+}
+
+bool cl__transaction_ready(struct cl_client *c)
+{
+    if (c->txn.snapshot_taken || c->node->host == NULL || c->txn.expired)
+        return true;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (!cl_shard_here(c->node->shards[i]))
+            return false;
+    }
+    return true;
+}
+
+void cl__transaction_asked(struct cl_client *c)
+{
+    ASSERT(c->ask.known == CL_ALL_SHARDS);
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        c->txn.snapshot[i] = c->ask.points[i].stamp;
     c->txn.snapshot_taken = true;
 }
 
@@ -273,11 +294,11 @@ status cl_commit(struct cl_client *c, struct cl_call *call)
     struct cl_shard *s = written_shard(c);
     status st = c->txn.expired || s != NULL ? check_time(c, &call->err) : ST_OK;
     if (st == ST_OK && s != NULL)
-        st = cl_shard_admit(s, &call->err);
+        st = cl_command_admit(s, &call->err);
     if (st == ST_OK && s != NULL) {
         obuf_reset(&c->node->encoding);
         kv_command_txn(&c->node->encoding, c->txn.txn[s->position], c->txn.snapshot[s->position],
-                       cl__node_origin(c->node));
+                       cl_command_origin(s));
         c->node->counters.commits++;
     }
     cl_rollback(c); /* the write set is in the command now, or is given up */

@@ -8,10 +8,12 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "cluster/forward.h"
 #include "cluster/reclaim.h"
 #include "cluster/sink.h"
 #include "cluster/transport.h"
 #include "cluster/views_internal.h"
+#include "kv/dedup.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -136,6 +138,17 @@ static uint64_t above(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
+static uint64_t answers_bytes(const struct cl_node *n)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct kv_dedup_stats stats;
+        kv_dedup_stats(n->shards[i]->state, &stats);
+        sum += stats.bytes;
+    }
+    return sum;
+}
+
 /* What is counted, by use; then what the process has. `allocated` less the sum is `unaccounted`:
  * the store's background work, libraries, and what allocations of odd sizes waste. */
 static void memory_rows(struct cl_node *n, cl_emit *emit, void *arg)
@@ -148,7 +161,9 @@ static void memory_rows(struct cl_node *n, cl_emit *emit, void *arg)
                                           [MEMORY_TRANSACTIONS] = n->options.txn_bytes_total};
     struct memory_process process;
     int64_t held[MEMORY_USES];
-    uint64_t sum = store.block_cache_bytes + store.memtable_bytes + store.table_reader_bytes;
+    uint64_t answers = answers_bytes(n);
+    uint64_t sum =
+        store.block_cache_bytes + store.memtable_bytes + store.table_reader_bytes + answers;
     memory_process(&process);
     memory_held(held);
     for (unsigned u = 0; u < MEMORY_USES; u++) {
@@ -156,6 +171,7 @@ static void memory_rows(struct cl_node *n, cl_emit *emit, void *arg)
         memory_row(emit, arg, memory_use_name(u), size, limits[u]);
         sum += size;
     }
+    memory_row(emit, arg, "answers", answers, CL_SHARDS * (uint64_t)KV_DEDUP_BYTES_MAX);
     memory_row(emit, arg, "block cache", store.block_cache_bytes, n->options.block_cache_bytes);
     memory_row(emit, arg, "store write buffers", store.memtable_bytes, 0);
     memory_row(emit, arg, "store table readers", store.table_reader_bytes, 0);
@@ -175,6 +191,9 @@ static const struct cl_view_column counters_columns[] = {{"name", KV_TEXT}, {"va
 static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
 {
     const struct cl_counters *c = &n->counters;
+    struct cl_forward_stats f = {0};
+    if (n->forward != NULL)
+        cl_forward_stats(n->forward, &f);
     const struct {
         const char *name;
         uint64_t value;
@@ -191,7 +210,13 @@ static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
                {"disk_full_refused", c->full_refused},
                {"forced_flushes", c->forced_flushes},
                {"recovered_entries", c->recovered_entries},
-               {"recovered_bytes", c->recovered_bytes}};
+               {"recovered_bytes", c->recovered_bytes},
+               {"leader_asked", f.asked},
+               {"leader_awaited", f.asks + f.waiting},
+               {"commands_sent", f.sent},
+               {"commands_sent_unanswered", f.under_way},
+               {"commands_sent_again", f.retried},
+               {"outcomes_unknown", f.unknown}};
     for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
         struct kv_datum row[] = {cl__text(all[i].name), cl__count(all[i].value)};
         emit(arg, row);

@@ -25,8 +25,9 @@ struct cl_view {
 /* metadb.nodes, shards, replicas, log, stages, memory, memtables, sinks, settings, build … */
 const struct cl_view *cl_views(unsigned *count);
 
-/* Functions: metadb.flush() persists everything in memory; metadb.state_hash(table) the replicated
- * state's hash; metadb.check() recounts num_children, quota and index: a set of mismatches. */
+/* Functions, run where the shards are led: metadb.flush() persists everything in memory;
+ * metadb.state_hash() the hashes of the replicated state; metadb.check() recounts num_children,
+ * quota and index: a set of mismatches. */
 struct cl_function {
     const char *name;
     const char *comment;
@@ -34,10 +35,16 @@ struct cl_function {
     unsigned arg_count;
     const struct cl_view_column *result; /* columns of the result set */
     unsigned result_count;
+    bool of_shard; /* the first argument is the shard whose leader runs it; else it is meta's */
     /* Emits rows on the loop thread, then finishes as any call. */
     status (*call)(struct cl_client *c, struct cl_call *call, const struct kv_datum *args,
                    void (*emit)(void *arg, const struct kv_datum *values), void *emit_arg);
 };
+/* Calls F here, or at the node that leads; ends as any call. */
+NODISCARD status cl_function_run(const struct cl_function *f, struct cl_client *c,
+                                 struct cl_call *call, const struct kv_datum *args,
+                                 void (*emit)(void *arg, const struct kv_datum *values),
+                                 void *emit_arg);
 const struct cl_function *cl_functions(unsigned *count);
 
 #endif

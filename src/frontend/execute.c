@@ -521,7 +521,8 @@ static NODISCARD status function_start(struct fe_session *s)
 {
     struct fe_portal *p = s->work->run.source;
     fe_audit_function(s, p->bound.function->name);
-    status st = p->bound.function->call(s->client, fe_call(s), p->bound.args, on_function_row, s);
+    status st = cl_function_run(p->bound.function, s->client, fe_call(s), p->bound.args,
+                                on_function_row, s);
     return st == ST_PENDING ? fe_wait(s, function_done, true) : function_taken(s, st);
 }
 

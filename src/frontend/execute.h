@@ -88,7 +88,7 @@ struct fe_work {
     bool extended;         /* the current message is of the extended protocol */
     bool pipes;            /* an Execute of what leaves its transaction open */
     bool cancelled, timed_out;
-    bool uncertain; /* waits for a write: a cancel comes too late */
+    bool uncertain; /* waits for a write: a cancel comes too late, or takes it back */
     struct loop_timer *sleep;
     struct fe_session *session;
 };

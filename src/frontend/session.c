@@ -259,8 +259,12 @@ void fe_session_cancel(struct fe_session *s, bool timeout)
         release_if_gone(s);
         return;
     }
-    if (w == NULL || !s->busy || w->uncertain)
+    if (w == NULL || !s->busy)
         return;
+    if (w->uncertain) { /* but where nobody leads it is only waiting */
+        w->timed_out = cl_withdraw(s->client) && timeout;
+        return;
+    }
     w->cancelled = true;
     w->timed_out = timeout;
     if (w->sleeping) {

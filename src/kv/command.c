@@ -16,6 +16,7 @@
 
 #define COMMAND_VERSION 1
 #define STAMP_OFFSET 2
+#define SINCE_OFFSET 34
 #define HEADER_BYTES 42
 #define KIND_AGAIN 0x80u
 
@@ -77,6 +78,11 @@ void kv_command_tick(struct obuf *out)
 void kv_command_stamp(void *encoded, hlc_ts stamp)
 {
     memcpy((uint8_t *)encoded + STAMP_OFFSET, &stamp, sizeof stamp);
+}
+
+void kv_command_renew(void *encoded, hlc_ts since)
+{
+    memcpy((uint8_t *)encoded + SINCE_OFFSET, &since, sizeof since);
 }
 
 status kv_command_decode(bytes in, struct kv_command *out)

@@ -44,6 +44,7 @@ void kv_command_items(struct obuf *out, unsigned tables, uint64_t source,
 void kv_command_ack(struct obuf *out, hlc_ts up_to, struct kv_origin origin);
 void kv_command_tick(struct obuf *out);
 void kv_command_stamp(void *encoded, hlc_ts stamp); /* patches the header in place */
+void kv_command_renew(void *encoded, hlc_ts since); /* the same, its origin */
 
 NODISCARD status kv_command_decode(bytes in, struct kv_command *out);
 

@@ -32,10 +32,10 @@ from pgclient import Lost, PgError  # noqa: E402
 from workload import HOT, Worker  # noqa: E402
 
 NODES = 3
-SETTINGS = ["--memory.budget=256MB", "--log.segment_bytes=4MB", "--memtable.age=86400s"]
+SETTINGS = ["--memory.budget=256MB", "--log.segment_bytes=4MB", "--memtable.age=86400s", "--cluster.patience=3s"]
 NOT_DONE = {"57P03", "40001"}
 SERVES_AGAIN = 90.0   # a hang, not a limit of speed
-PATIENCE = 4.0        # of a client
+PATIENCE = 4.0        # of a client, longer than a node's
 
 
 class Failed(Exception):

@@ -320,7 +320,9 @@ static void request_step(struct request *r)
         case REQ_OPS: r->st = cl_ops(x->c, &x->call, r->ops, r->count); break;
         case REQ_READ: r->st = cl_read(x->c, &x->call, r->read, &r->pos); break;
         case REQ_COMMIT: r->st = cl_commit(x->c, &x->call); break;
-        case REQ_CALL: r->st = r->function->call(x->c, &x->call, r->args, take_values, r); break;
+        case REQ_CALL:
+            r->st = cl_function_run(r->function, x->c, &x->call, r->args, take_values, r);
+            break;
         }
     } while (r->kind == REQ_READ && r->st == ST_OK);
     if (r->st != ST_PENDING)
