@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -149,6 +150,79 @@ def test_a_death_is_said_and_the_others_go_on(o, tmp):
     assert d.ends() == 0, d.text
     d = Demo(o.binary, "--data", tmp + "/d", "--nodes", "5")
     assert d.ends() == 1 and "has 3 nodes, not 5" in d.text, d.text
+
+
+def ports(demo):
+    """node number -> port for clients"""
+    return {int(n): int(p) for n, p in re.findall(r"node (\d) serves +psql -h 127.0.0.1 -p (\d+)", demo.text)}
+
+
+class Writer(threading.Thread):
+    """Statements of every kind at one node, over and over; none may fail, whoever leads."""
+
+    def __init__(self, number, port, stop):
+        super().__init__()
+        self.number, self.port, self.stop = number, port, stop
+        self.rounds, self.error = 0, None
+
+    def round(self, c, i):
+        name = "n%d-%d" % (self.number, i)
+        assert c.value("INSERT INTO meta (pid, name, type, size) VALUES (0, '%s', 'f', 1) RETURNING name" % name) == name
+        assert c.value("UPDATE meta SET size = size + 1 WHERE pid = 0 AND name = '%s' RETURNING size" % name) == "2"
+        assert c.value("SELECT size FROM meta WHERE pid = 0 AND name = '%s'" % name) == "2"
+        c.query("BEGIN")
+        c.query("INSERT INTO kv (key, value) VALUES ('%s', 'x')" % name)
+        assert c.value("SELECT value FROM kv WHERE key = '%s'" % name) == "\\x78"
+        c.query("COMMIT")
+
+    def run(self):
+        try:
+            c = Client(self.port)
+            while not self.stop.is_set():
+                self.round(c, self.rounds)
+                self.rounds += 1
+            c.close()
+        except Exception as e:  # said by the test
+            self.error = e
+
+
+def test_every_node_serves_while_leadership_moves(o, tmp):
+    d = Demo(o.binary, "--data", tmp + "/d")
+    pids = d.nodes(3)
+    for n in pids:
+        d.until("node %d serves" % n)
+    have_met(tmp + "/d", pids)
+    a_write_is_taken(d)
+    at, stop = ports(d), threading.Event()
+    writers = [Writer(n, p, stop) for n, p in at.items()]
+    for w in writers:
+        w.start()
+    moved, k = 0, 0
+    while moved < 6 or min(w.rounds for w in writers) < 10:
+        if any(w.error for w in writers):
+            break
+        k += 1
+        c = Client(at[k % 3 + 1])
+        try:
+            c.query("SELECT * FROM metadb.transfer_leader(1, %d)" % ((k + k // 3) % 3 + 1))
+            moved += 1
+        except PgError as e:
+            assert e.state in ("55000", "57P03", "40003"), e  # another moves it, or was faster
+        c.close()
+        time.sleep(0.2)
+    stop.set()
+    for w in writers:
+        w.join()
+        assert w.error is None, "node %d: %r" % (w.number, w.error)
+    for p in at.values():
+        c = Client(p)
+        files = c.value("SELECT count(*) FROM meta WHERE pid = 0 AND name <> '_attr_'")
+        counted = c.value("SELECT num_children FROM meta WHERE pid = 0 AND name = '_attr_'")
+        assert int(files) == int(counted) == sum(w.rounds for w in writers), (files, counted, [w.rounds for w in writers])
+        assert c.rows("SELECT * FROM metadb.check()") == []
+        c.close()
+    d.process.send_signal(signal.SIGINT)
+    assert d.ends() == 0, d.text
 
 
 def test_nodes_end_with_a_killed_demo(o, tmp):
