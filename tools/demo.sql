@@ -81,7 +81,6 @@ COPY kv (key, value) FROM STDIN WITH (FORMAT csv);
 demo/one,\x01
 demo/two,\x02
 \.
-\set ECHO queries
 COPY (SELECT name, type, size FROM meta WHERE pid = :top_id AND name > '_attr_') TO STDOUT
     WITH (FORMAT csv, HEADER);
 
