@@ -549,8 +549,8 @@ static status options_make(struct rocks_store *s, const struct kv_store_options 
     rocksdb_options_set_info_log_level(s->options, LOG_NOTHING); /* S5 */
     rocksdb_options_set_keep_log_file_num(s->options, 2);
     table_options_set(s);
-    /* What is flushed is also put into the block cache: who wrote it asks for it soon, and each block
-     * that is not there costs a reactor's read the trip to a pool thread. */
+    /* What is flushed is also put into the block cache: who wrote it asks for it soon, and each
+     * block that is not there costs a reactor's read the trip to a pool thread. */
     return options_from_text(s, "avoid_flush_during_shutdown=true;stats_persist_period_sec=0;"
                                 "manifest_preallocation_size=65536;"
                                 "block_based_table_factory={prepopulate_block_cache=kFlushOnly}");
