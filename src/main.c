@@ -206,6 +206,10 @@ static enum exit_code serve(const struct config *config, const char *dir, int ar
     err_clear(&err);
     pthread_mutex_init(&s.mu, NULL);
     pthread_cond_init(&s.changed, NULL);
+    if (cl_settings_check(config, &err) != ST_OK) {
+        print_err("cannot start", &err);
+        return EXIT_USAGE;
+    }
     status st = cl_node_open(env_os(), config, dir, &s.node, &err);
     if (st != ST_OK) {
         err_default(&err, st);

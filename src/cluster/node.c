@@ -176,38 +176,6 @@ static status open_store(struct cl_node *n, struct err *err)
     return st;
 }
 
-static status check_options(const struct cl_options *o, struct err *err)
-{
-    if (2 * o->heartbeat_us >= o->election_us) {
-        err_set(err, ST_INVALID, "setting \"raft.heartbeat\" is too long for \"raft.election\"");
-        err_hint(err, "A heartbeat takes less than half of an election's time.");
-        return ST_INVALID;
-    }
-    if (o->memory_budget >= CL_MEMORY_BUDGET_MIN)
-        return ST_OK;
-    err_set(err, ST_INVALID, "setting \"memory.budget\": %llu bytes are too few",
-            (unsigned long long)o->memory_budget);
-    err_hint(err, "Give at least %u kB, or 0 for a quarter of the machine.",
-             CL_MEMORY_BUDGET_MIN / 1024u);
-    return ST_INVALID;
-}
-
-static status read_topology(struct cl_node *n, struct cl_identity *wanted, struct err *err)
-{
-    wanted->cluster_id = (uint64_t)config_int(n->config, "cluster.id");
-    wanted->node_id = (uint64_t)config_int(n->config, "cluster.node");
-    ST_TRY(cl_topology_parse(config_string(n->config, "cluster.nodes"), wanted->node_id,
-                             &n->topology, err));
-    if (n->topology.count > RAFT_VOTERS_MAX)
-        return err_set(err, ST_INVALID, "setting \"cluster.nodes\": more than %u nodes",
-                       RAFT_VOTERS_MAX);
-    if (n->topology.count == 0 || wanted->cluster_id != 0)
-        return ST_OK;
-    err_set(err, ST_INVALID, "setting \"cluster.nodes\" lists nodes, but \"cluster.id\" is 0");
-    err_hint(err, "Choose a number and give it to every node of the cluster.");
-    return ST_INVALID;
-}
-
 static status open_transport(struct cl_node *n, struct err *err)
 {
     struct cl_transport_options o = {.env = n->env,
@@ -227,9 +195,11 @@ static status open_transport(struct cl_node *n, struct err *err)
 
 static status build(struct cl_node *n, struct err *err)
 {
-    struct cl_identity wanted = {0};
-    ST_TRY(check_options(&n->options, err));
-    ST_TRY(read_topology(n, &wanted, err));
+    struct cl_identity wanted = {.cluster_id = (uint64_t)config_int(n->config, "cluster.id"),
+                                 .node_id = (uint64_t)config_int(n->config, "cluster.node")};
+    ST_TRY(cl_settings_check(n->config, err));
+    ST_TRY(cl_topology_parse(config_string(n->config, "cluster.nodes"), wanted.node_id,
+                             &n->topology, err));
     ST_TRY(cl_identity_open(n->env, n->dir, 1, &wanted, &n->identity, err));
     ST_TRY(open_store(n, err));
     n->host = cl_host_new(n);

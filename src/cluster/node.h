@@ -18,6 +18,8 @@ struct cl_node;
 
 /* Every setting of the server with type, default and help (cluster/settings.c). */
 const struct config_setting *cl_settings(unsigned *count);
+/* Do the values fit together? ST_INVALID: ERR names the setting. cl_node_open looks, too. */
+NODISCARD status cl_settings_check(const struct config *config, struct err *err);
 
 /* A loop thread and what belongs to it. */
 struct cl_reactor {

@@ -198,3 +198,42 @@ void cl__options_read(const struct config *c, struct cl_options *o)
         .writer = log_writer(config_string(c, "log.writer")),
     };
 }
+
+static status check_options(const struct cl_options *o, struct err *err)
+{
+    if (2 * o->heartbeat_us >= o->election_us) {
+        err_set(err, ST_INVALID, "setting \"raft.heartbeat\" is too long for \"raft.election\"");
+        err_hint(err, "A heartbeat takes less than half of an election's time.");
+        return ST_INVALID;
+    }
+    if (o->memory_budget >= CL_MEMORY_BUDGET_MIN)
+        return ST_OK;
+    err_set(err, ST_INVALID, "setting \"memory.budget\": %llu bytes are too few",
+            (unsigned long long)o->memory_budget);
+    err_hint(err, "Give at least %u kB, or 0 for a quarter of the machine.",
+             CL_MEMORY_BUDGET_MIN / 1024u);
+    return ST_INVALID;
+}
+
+static status check_topology(const struct config *c, struct err *err)
+{
+    struct cl_topology t;
+    ST_TRY(cl_topology_parse(config_string(c, "cluster.nodes"),
+                             (uint64_t)config_int(c, "cluster.node"), &t, err));
+    if (t.count > RAFT_VOTERS_MAX)
+        return err_set(err, ST_INVALID, "setting \"cluster.nodes\": more than %u nodes",
+                       RAFT_VOTERS_MAX);
+    if (t.count == 0 || config_int(c, "cluster.id") != 0)
+        return ST_OK;
+    err_set(err, ST_INVALID, "setting \"cluster.nodes\" lists nodes, but \"cluster.id\" is 0");
+    err_hint(err, "Choose a number and give it to every node of the cluster.");
+    return ST_INVALID;
+}
+
+status cl_settings_check(const struct config *c, struct err *err)
+{
+    struct cl_options o;
+    cl__options_read(c, &o);
+    ST_TRY(check_options(&o, err));
+    return check_topology(c, err);
+}
