@@ -2,8 +2,9 @@
  * cluster/admin.c — the functions of schema metadb.
  *
  * A function's work is an object of its own that outlives the call that started it; it ends by
- * finishing the client's call. Those that need the state to stand still hold the shards' apply
- * while a pool thread reads: commands wait meanwhile, reads go on.
+ * finishing the client's call, soon after a cancel too: a session that leaves waits for it, and a
+ * stop for the session. Those that need the state to stand still hold the shards' apply while a pool
+ * thread reads: commands wait meanwhile, reads go on.
  *
  * Threads: the reactor; `run` functions on a pool thread.
  */
@@ -43,6 +44,7 @@ static struct admin *admin_new(struct cl_client *c, struct cl_call *call, emit_f
     m->emit = emit;
     m->emit_arg = arg;
     m->st = ST_OK;
+    atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
     arena_init(&m->arena, 4096);
     c->call = call;
     return m;
@@ -55,6 +57,11 @@ static void admin_end(struct admin *m, status st)
     arena_fini(&m->arena);
     free(m);
     cl__client_finish(c, st);
+}
+
+static bool cancelled(const struct admin *m)
+{
+    return atomic_load_explicit(&m->client->cancel, memory_order_relaxed);
 }
 
 static struct kv_datum text(const char *s)
@@ -85,6 +92,17 @@ static void flush_done(struct cl_flush_wait *w)
     admin_end(m, st);
 }
 
+static void flush_poll(void *arg)
+{
+    struct admin *m = arg;
+    if (!cancelled(m)) {
+        loop_timer_start(m->timer, POLL_US);
+        return;
+    }
+    list_remove(&m->wait.node);
+    admin_end(m, ST_CANCELLED);
+}
+
 static status call_flush(struct cl_client *c, struct cl_call *call, const struct kv_datum *args,
                          emit_fn *emit, void *arg)
 {
@@ -92,6 +110,8 @@ static status call_flush(struct cl_client *c, struct cl_call *call, const struct
     ST_TRY(cl_shard_serving(c->node->shards[CL_META], &call->err));
     struct admin *m = admin_new(c, call, emit, arg);
     m->wait.done = flush_done;
+    m->timer = loop_timer_new(c->reactor->loop, flush_poll, m);
+    loop_timer_start(m->timer, POLL_US);
     cl__flush_wait(c->node, &m->wait);
     return ST_PENDING;
 }
@@ -103,7 +123,8 @@ static void hash_next(struct admin *m);
 static void hash_run(struct pool_job *job)
 {
     struct admin *m = CONTAINER_OF(job, struct admin, job);
-    m->st = kv_state_hash(m->client->node->shards[m->at]->state, &m->hash[m->at]);
+    m->st = kv_state_hash(m->client->node->shards[m->at]->state, &m->client->cancel,
+                          &m->hash[m->at]);
 }
 
 static void hash_done(struct pool_job *job)
@@ -166,7 +187,7 @@ static const enum cl_shard_position checked[] = {CL_META, CL_QUOTA, CL_INDEX};
 static void check_run(struct pool_job *job)
 {
     struct admin *m = CONTAINER_OF(job, struct admin, job);
-    m->st = cl_check_run(m->client->node, &m->arena, &m->mismatches);
+    m->st = cl_check_run(m->client->node, &m->client->cancel, &m->arena, &m->mismatches);
 }
 
 static void release_checked(struct cl_node *n)
@@ -214,7 +235,7 @@ static void wait_again(struct admin *m)
     struct cl_node *n = m->client->node;
     if (n->phase >= CL_NODE_STOPPING)
         admin_end(m, ST_SHUTDOWN);
-    else if (atomic_load_explicit(&m->client->cancel, memory_order_relaxed))
+    else if (cancelled(m))
         admin_end(m, ST_CANCELLED);
     else
         loop_timer_start(m->timer, POLL_US);
@@ -255,7 +276,6 @@ static status start_polling(struct cl_client *c, struct cl_call *call, emit_fn *
                             void (*poll)(void *))
 {
     ST_TRY(cl_shard_serving(c->node->shards[CL_META], &call->err));
-    atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
     struct admin *m = admin_new(c, call, emit, arg);
     m->timer = loop_timer_new(c->reactor->loop, poll, m);
     loop_timer_start(m->timer, 0);
@@ -329,7 +349,6 @@ static status call_transfer_leader(struct cl_client *c, struct cl_call *call,
         if (st != ST_OK)
             return transfer_refused(st, s, (uint64_t)node, &call->err);
     }
-    atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
     struct admin *m = admin_new(c, call, emit, arg);
     m->at = (unsigned)(shard - 1);
     m->to = (uint64_t)node;

@@ -29,6 +29,7 @@ static const char *const quota_names[3] = {"#DIR", "#FILE", "#SIZE"};
 
 struct check {
     struct cl_node *node;
+    const atomic_bool *cancel;
     struct arena *out; /* mismatches */
     struct cl_mismatch *first, **last;
     unsigned count;
@@ -97,8 +98,12 @@ static status walk_table(const struct walk *w, enum kv_table table)
     status st;
     arena_init(&a, 64 * 1024);
     arena_init(&keep, 1024);
-    while ((st = walk_page(w, &a, &keep, &from, bytes_make(upper, 1))) == ST_OK)
+    do {
         arena_reset(&a);
+        st = atomic_load_explicit(w->check->cancel, memory_order_relaxed)
+                 ? ST_CANCELLED
+                 : walk_page(w, &a, &keep, &from, bytes_make(upper, 1));
+    } while (st == ST_OK);
     arena_fini(&keep);
     arena_fini(&a);
     return st == ST_END ? ST_OK : st;
@@ -300,9 +305,10 @@ static status index_row(struct check *c, struct arena *a, bytes key, const struc
     return ST_OK;
 }
 
-status cl_check_run(struct cl_node *n, struct arena *a, struct cl_mismatch **out)
+status cl_check_run(struct cl_node *n, const atomic_bool *cancel, struct arena *a,
+                    struct cl_mismatch **out)
 {
-    struct check c = {.node = n, .out = a};
+    struct check c = {.node = n, .cancel = cancel, .out = a};
     struct walk meta = {&c, CL_META, meta_row}, quota = {&c, CL_QUOTA, quota_row},
                 index = {&c, CL_INDEX, index_row};
     status st;

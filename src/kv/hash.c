@@ -57,8 +57,13 @@ static status hash_cell(struct obuf *o, struct obuf *row, bytes key, const struc
     return ST_OK;
 }
 
-static status hash_table(const struct kv_view *v, uint8_t from, struct obuf *o, struct obuf *row,
-                         uint64_t *sum)
+static bool is_set(const atomic_bool *flag)
+{
+    return flag != NULL && atomic_load_explicit(flag, memory_order_relaxed);
+}
+
+static status hash_table(const struct kv_view *v, uint8_t from, const atomic_bool *cancel,
+                         struct obuf *o, struct obuf *row, uint64_t *sum)
 {
     uint8_t to = (uint8_t)(from + 1);
     struct kv_scan *scan = kv__scan_open_take(v, kv__list_ref_locked(v->state),
@@ -68,6 +73,8 @@ static status hash_table(const struct kv_view *v, uint8_t from, struct obuf *o, 
     status st;
 
     while ((st = kv_scan_next(scan, &key, &cell)) == ST_OK) {
+        if (is_set(cancel))
+            ST_GOTO(out, ST_CANCELLED);
         if (own_key(v->state, key))
             ST_GOTO(out, hash_cell(o, row, key, &cell, sum));
     }
@@ -99,7 +106,7 @@ static void hash_counters(const struct kv_state *s, struct obuf *o, uint64_t *su
     obuf_fini(&bytes_of);
 }
 
-status kv_state_hash(struct kv_state *s, uint64_t *out)
+status kv_state_hash(struct kv_state *s, const atomic_bool *cancel, uint64_t *out)
 {
     struct arena a;
     struct kv_view v = {.state = s, .at = HLC_MAX, .tier = KV_TIER_ANY, .arena = &a};
@@ -112,7 +119,7 @@ status kv_state_hash(struct kv_state *s, uint64_t *out)
     obuf_init(&row);
     for (uint8_t t = 1; t < KV_SYSTEM; t++) { /* the record has its own part */
         if (may_own(s, t))
-            ST_GOTO(out, hash_table(&v, t, &o, &row, out));
+            ST_GOTO(out, hash_table(&v, t, cancel, &o, &row, out));
     }
     hash_ring(&s->queue, 'q', &o, out);
     hash_ring(&s->dedup.ring, 'a', &o, out);

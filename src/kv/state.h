@@ -15,6 +15,7 @@
 #include "kv/key.h"
 #include "kv/memtable.h"
 #include "kv/store.h"
+#include <stdatomic.h>
 
 struct kv_state;
 
@@ -152,7 +153,7 @@ struct kv_state_stats {
 void kv_state_stats(const struct kv_state *s, struct kv_state_stats *out);
 /* Order-independent hash of the visible state as of now: rows with aggregates, hidden rows, queue,
  * counters; not the applied index or term. Same state, same hash, wherever it lives. Pool thread
- * with no command running, or the owner. */
-NODISCARD status kv_state_hash(struct kv_state *s, uint64_t *out);
+ * with no command running, or the owner. ST_CANCELLED soon after *CANCEL, which may be NULL. */
+NODISCARD status kv_state_hash(struct kv_state *s, const atomic_bool *cancel, uint64_t *out);
 
 #endif

@@ -274,6 +274,17 @@ def cancel_ends_a_sleep_and_nothing_else(env):
 
 
 @test
+def cancel_ends_a_flush_that_waits_for_retention(env):
+    c = env.conn()
+    env.put(c, "flushed")
+    c.send(query("SELECT * FROM metadb.flush()"))
+    time.sleep(0.05)
+    c.cancel()
+    got = c.until("Z")
+    eq((state(got), shape(got)), ("57014", "EZ"))
+
+
+@test
 def cancel_ends_copy_in(env):
     c = env.conn()
     c.send(query("COPY kv (key) FROM STDIN"))

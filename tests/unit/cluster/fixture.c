@@ -327,6 +327,8 @@ static void request_step(struct request *r)
     } while (r->kind == REQ_READ && r->st == ST_OK);
     if (r->st != ST_PENDING)
         sem_post(&r->done);
+    else if (x->cancel)
+        cl_cancel(x->c);
 }
 
 static void request_start(void *arg)

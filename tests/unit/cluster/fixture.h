@@ -50,6 +50,7 @@ struct fx_client {
     struct fixture *f;
     struct cl_client *c;
     struct cl_call call;
+    bool cancel; /* right after the start of whatever is pending then */
     struct arena arena;
     struct kv_row rows[64]; /* of the last read, copied into `arena` */
     unsigned row_count;

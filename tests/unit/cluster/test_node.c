@@ -372,6 +372,30 @@ static void same_log_gives_the_same_hash(void **state)
     fx_fini(&f);
 }
 
+static void functions_end_soon_after_a_cancel(void **state)
+{
+    UNUSED(state);
+    static const char *const names[] = {"flush", "state_hash", "check"};
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "10min"); /* so long a flush waits */
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 0, "dir", 'd', 100)), ST_OK);
+    assert_int_equal(fx_call(&x, "wait_for_sinks"), ST_OK);
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+        x.cancel = true;
+        assert_int_equal(fx_call(&x, names[i]), ST_CANCELLED);
+        x.cancel = false;
+        assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "k", names[i])), ST_OK);
+    }
+    assert_int_equal(fx_call(&x, "state_hash"), ST_OK);
+    assert_int_equal(fx_call(&x, "check"), ST_OK);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 static void foreign_and_wiped_directories_are_refused(void **state)
 {
     UNUSED(state);
@@ -587,6 +611,7 @@ int main(void)
         cmocka_unit_test(stop_does_not_insist_on_a_flush_that_fails),
         cmocka_unit_test(same_log_gives_the_same_hash),
         cmocka_unit_test(budget_that_no_command_fits_in_is_refused),
+        cmocka_unit_test(functions_end_soon_after_a_cancel),
         cmocka_unit_test(foreign_and_wiped_directories_are_refused),
         cmocka_unit_test(store_that_knows_more_than_the_log_is_refused),
         cmocka_unit_test(store_of_another_history_than_the_log_is_refused),

@@ -89,7 +89,7 @@ static uint64_t hash_in_memory(const struct model *m)
 
     assert_int_equal(kv_state_open(store, &options, &s, &err), ST_OK);
     model_replay(m, s);
-    assert_int_equal(kv_state_hash(s, &h), ST_OK);
+    assert_int_equal(kv_state_hash(s, NULL, &h), ST_OK);
     kv_state_close(s);
     kv_store_close(store);
     return h;
@@ -113,7 +113,7 @@ static void recover(const struct run *r)
     model_replay(&m, s);
     model_check(&m, s, HLC_MAX, false);
     model_check_queue(&m, s);
-    assert_int_equal(kv_state_hash(s, &h), ST_OK);
+    assert_int_equal(kv_state_hash(s, NULL, &h), ST_OK);
     assert_true(h == hash_in_memory(&m));
     kv_state_seal(s, true);
     flush_due(s, HLC_MAX);

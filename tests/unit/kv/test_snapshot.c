@@ -81,7 +81,7 @@ static uint64_t hash_of(struct kv_state *s)
 {
     uint64_t h;
 
-    assert_int_equal(kv_state_hash(s, &h), ST_OK);
+    assert_int_equal(kv_state_hash(s, NULL, &h), ST_OK);
     return h;
 }
 
