@@ -3,8 +3,8 @@
  *
  * A function's work is an object of its own that outlives the call that started it; it ends by
  * finishing the client's call, soon after a cancel too: a session that leaves waits for it, and a
- * stop for the session. Those that need the state to stand still hold the shards' apply while a pool
- * thread reads: commands wait meanwhile, reads go on.
+ * stop for the session. Those that need the state to stand still hold the shards' apply while a
+ * pool thread reads: commands wait meanwhile, reads go on.
  *
  * Threads: the reactor; `run` functions on a pool thread.
  */
@@ -123,8 +123,8 @@ static void hash_next(struct admin *m);
 static void hash_run(struct pool_job *job)
 {
     struct admin *m = CONTAINER_OF(job, struct admin, job);
-    m->st = kv_state_hash(m->client->node->shards[m->at]->state, &m->client->cancel,
-                          &m->hash[m->at]);
+    m->st =
+        kv_state_hash(m->client->node->shards[m->at]->state, &m->client->cancel, &m->hash[m->at]);
 }
 
 static void hash_done(struct pool_job *job)
