@@ -55,6 +55,8 @@ struct cl_options {
     struct cl_log_options log;
 };
 void cl__options_read(const struct config *c, struct cl_options *o);
+/* May clients' commands be taken, or do they wait for a flush to free memory? */
+bool cl__has_memory(const struct cl_node *n);
 
 /* How long a command spends between two stages, in microseconds. */
 enum cl_stage {
@@ -189,6 +191,7 @@ struct cl_node {
     void (*on_failed)(void *arg, status st);
     void (*on_stopped)(void *arg);
     void *event_arg, *stop_arg;
+    bool draining; /* see cl_node_drain */
     bool stop_given_up;
     bool stop_flush_failed;
     uint64_t stop_deadline_us; /* what is not durable by then is given up */

@@ -83,7 +83,7 @@ static void on_turn(void *arg)
             more = true;
         }
         more |= s->waiting_count > 0 && cl__stream_open(n) && n->stream.refused == ST_OK &&
-                memory <= n->options.memtables_budget;
+                cl__has_memory(n);
     }
     cl__node_progress(n);
     if (more) {
@@ -452,6 +452,18 @@ void cl__node_fail(struct cl_node *n, status st)
     cl__flush_check_waits(n);
     if (n->on_failed != NULL)
         n->on_failed(n->event_arg, st);
+}
+
+void cl_node_drain(struct cl_node *n)
+{
+    n->draining = true;
+    cl__node_kick(n);
+}
+
+bool cl__has_memory(const struct cl_node *n)
+{
+    return n->memory_bytes <= n->options.memtables_budget || n->draining ||
+           n->phase == CL_NODE_STOPPING;
 }
 
 void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg)

@@ -39,6 +39,9 @@ NODISCARD status cl_node_open(struct env *env, const struct config *config, cons
  * is lost for good: the process must exit then. */
 void cl_node_start(struct cl_node *n, void (*ready)(void *arg),
                    void (*failed)(void *arg, status st), void *arg);
+/* From reactor 0: a stop is coming, clients end their last statements. Commands that wait for
+ * memory are taken now: what frees it, a flush, may itself wait for mvcc.retention. */
+void cl_node_drain(struct cl_node *n);
 /* From reactor 0: stops accepting commands, waits for those under way, syncs, then calls DONE. */
 void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg);
 /* Joins threads and frees everything. After cl_node_stop's DONE. */

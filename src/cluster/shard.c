@@ -280,7 +280,7 @@ void cl_shard_propose_waiting(struct cl_shard *s)
     size_t size = 0;
     list_init(&step);
     size_t count = gather(s, &s->urgent, &step, &size);
-    if (n->memory_bytes <= n->options.memtables_budget || n->phase == CL_NODE_STOPPING)
+    if (cl__has_memory(n))
         count += gather(s, &s->waiting, &step, &size);
     else
         n->counters.memory_waits++;

@@ -514,6 +514,8 @@ static void worker_stop(struct fe_worker *w, void *arg)
 {
     UNUSED(arg);
     w->stopping = true;
+    if (w->index == 0)
+        cl_node_drain(w->node);
     for (struct fe_conn *c = w->conns, *next; c != NULL; c = next) {
         next = c->next;
         if (c->session != NULL)
