@@ -136,6 +136,8 @@ size_t cl__memtable_bytes(const struct cl_node *n);
 /* At a stop, when nothing is under way: begins flushes of what is not in the store. False: there is
  * none to begin. */
 bool cl__flush_stop(struct cl_node *n);
+/* Is a flush under way, or may one begin as things are? */
+bool cl__flush_ahead(const struct cl_node *n);
 /* Seals everything and calls W's done when all that is applied now is persisted. */
 void cl__flush_wait(struct cl_node *n, struct cl_flush_wait *w);
 

@@ -142,13 +142,14 @@ static status apply_entry(struct cl_shard *s, const struct raft_entry *e, uint64
     return ST_OK;
 }
 
-/* A long log is replayed no faster than it is flushed. */
+/* A long log is replayed no faster than it can be flushed. */
 static bool may_apply(const struct cl_shard *s)
 {
     const struct cl_node *n = s->node;
     if (s->fenced != ST_OK || s->holds > 0 || s->prefetching || s->installing)
         return false;
-    return n->phase != CL_NODE_RECOVERING || cl__memtable_bytes(n) <= n->options.memtables_budget;
+    return n->phase != CL_NODE_RECOVERING || cl__memtable_bytes(n) <= n->options.memtables_budget ||
+           !cl__flush_ahead(n);
 }
 
 /* A4 */

@@ -15,6 +15,9 @@
  *   F1  One flush per shard at a time; generations are flushed in order.
  *   F2  The log is cut only up to kv_state_persisted_index, read after the flush was reported done.
  *
+ * A start applies no further than memory reaches while a flush is under way or due. What is not due
+ * waits for log time, which only the next entries move; it was all in memory before, too.
+ *
  * A full disk is no failure: the generation stays, writes are refused, the flush is tried again.
  * Other I/O errors are tried a few times; then the store is taken for lost and the process stops:
  * a restart replays the log.
@@ -142,6 +145,31 @@ static bool quiet(const struct cl_shard *s)
     return s->fenced == ST_OK && s->holds == 0 && !s->installing && s->node->failed == ST_OK;
 }
 
+static hlc_ts log_time(const struct cl_shard *s)
+{
+    hlc_ts applied = kv_state_applied_ts(s->state);
+    if (!s->flush_by_clock)
+        return applied;
+    hlc_ts now = hlc_from_us(cl__node_now_us(s->node));
+    return now > applied ? now : applied;
+}
+
+static bool is_due(const struct cl_shard *s)
+{
+    hlc_ts due = kv_state_flush_due(s->state);
+    return due != 0 && log_time(s) >= due;
+}
+
+bool cl__flush_ahead(const struct cl_node *n)
+{
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        const struct cl_shard *s = n->shards[i];
+        if (s->flushing || (quiet(s) && is_due(s)))
+            return true;
+    }
+    return false;
+}
+
 void cl_shard_flush_poll(struct cl_shard *s)
 {
     if (!quiet(s))
@@ -150,19 +178,14 @@ void cl_shard_flush_poll(struct cl_shard *s)
         s->unsealed_us = 0;
     if (s->flushing || s->node->phase >= CL_NODE_STOPPING)
         return;
-    hlc_ts due = kv_state_flush_due(s->state), log_time = kv_state_applied_ts(s->state);
-    if (s->flush_by_clock) {
-        hlc_ts now = hlc_from_us(cl__node_now_us(s->node));
-        log_time = now > log_time ? now : log_time;
-    }
-    if (due == 0 || log_time < due)
+    if (!is_due(s))
         return;
     if (s->flush_retry_us != 0) {
         if (env_mono_us(s->node->env) < s->flush_retry_us)
             return;
         s->flush_retry_us = 0;
     }
-    flush_start(s, log_time);
+    flush_start(s, log_time(s));
 }
 
 /* Seals whatever there is; false if that was nothing. */

@@ -444,6 +444,37 @@ static void budget_that_no_command_fits_in_is_refused(void **state)
     fx_fini(&f);
 }
 
+/* What came within mvcc.retention cannot be flushed before log time has moved on: a start that has
+ * less memory than that must not wait for it. */
+static void start_needs_no_more_memory_than_the_budget_has(void **state)
+{
+    UNUSED(state);
+    enum { COUNT = 400 }; /* 3 MB */
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "10min");
+    fx_set(&f, "recovery.flush_at_stop", "off");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    put_many(&x, 0, COUNT);
+    fx_client_fini(&x);
+    fx_close(&f);
+    fx_set(&f, "memory.budget", "4MB");
+    fx_set(&f, "memtable.bytes", "1MB");
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    for (unsigned i = 0; i < COUNT; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "key%06u", i);
+        arena_reset(&x.arena);
+        assert_int_equal(fx_lookup_kv(&x, key), ST_END);
+        assert_int_equal(x.row_count, 1);
+    }
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 static void store_that_knows_more_than_the_log_is_refused(void **state)
 {
     UNUSED(state);
@@ -611,6 +642,7 @@ int main(void)
         cmocka_unit_test(stop_does_not_insist_on_a_flush_that_fails),
         cmocka_unit_test(same_log_gives_the_same_hash),
         cmocka_unit_test(budget_that_no_command_fits_in_is_refused),
+        cmocka_unit_test(start_needs_no_more_memory_than_the_budget_has),
         cmocka_unit_test(functions_end_soon_after_a_cancel),
         cmocka_unit_test(foreign_and_wiped_directories_are_refused),
         cmocka_unit_test(store_that_knows_more_than_the_log_is_refused),
