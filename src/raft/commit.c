@@ -55,8 +55,9 @@ void raft__stored(struct raft *r, const struct raft_input *in)
         hard_stored(r, in);
 }
 
-static uint64_t match_of(const struct raft__progress *p)
+static uint64_t match_of(const struct raft *r, const struct raft__progress *p)
 {
+    (void)r;
     return p->match;
 }
 

@@ -52,6 +52,7 @@ void raft__deadline_reset(struct raft *r)
 /* What only a leader knows ends with its role. */
 static void leader_end(struct raft *r)
 {
+    raft__consent_forget(r);
     free(r->progress);
     r->progress = NULL;
     r->progress_count = 0;
@@ -78,6 +79,10 @@ void raft__become_follower(struct raft *r, uint64_t term, uint64_t leader)
         r->out_hard = true;
         r->vote_owed = 0;
         r->leader = 0;
+        if (r->quiesced) { /* the leader under which it sleeps is none any more */
+            r->quiesced = false;
+            raft__deadline_reset(r);
+        }
     }
     if (leader != r->leader || leader == 0) {
         /* Another leader counts its messages from elsewhere, and its log is not yet compared. */
@@ -108,7 +113,7 @@ static void become_leader(struct raft *r)
     r->poll = RAFT__POLL_NONE;
     r->quiesced = false;
     r->settled = 0;
-    r->heartbeat_ms = r->now_ms + r->config.heartbeat_ms;
+    raft__heartbeat_next(r);
     r->active_ms = r->unstored_ms = r->now_ms;
     raft__progress_align(r);
     r->opened = raft__append(r, RAFT_ENTRY_NOOP, NULL);
@@ -156,7 +161,7 @@ void raft__campaign_now(struct raft *r)
 {
     ASSERT(r->role != RAFT_LEADER);
     ASSERT(raft__may_lead(r));
-    r->quiesced = false;
+    raft__released(r);
     r->poll_transfer = true;
     vote_begin(r);
 }
@@ -170,10 +175,17 @@ void raft__campaign(struct raft *r)
         raft__deadline_reset(r);
         return;
     }
-    r->quiesced = false;
     r->poll_transfer = false;
     if (r->voters == 1) { /* no other can lead, and a change to this list has ended any lease */
+        raft__released(r);
         vote_begin(r);
+        return;
+    }
+    if (r->asleep_under != 0) { /* Q1 */
+        MARK("raft.campaign.sleeper");
+        r->quiesced = false;
+        raft__deadline_reset(r);
+        raft__tell_awake(r);
         return;
     }
     if (r->now_ms < r->promise_ms && !RAFT_BROKEN(RAFT__BREAK_NO_PROMISE)) {
@@ -237,8 +249,9 @@ static void leader_tick(struct raft *r)
         raft__become_follower(r, r->hard.term, 0);
         return;
     }
-    raft__quiesce_check(r);
-    if (!r->quiesced)
+    if (raft__quiesce_offer(r))
+        raft__heartbeat_next(r);
+    else
         raft__heartbeat(r);
 }
 

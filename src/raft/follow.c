@@ -26,7 +26,8 @@ bool raft__lead_heard(struct raft *r, const struct raft_message *m)
         raft__become_follower(r, m->term, m->from);
     r->promise_ms = r->now_ms + r->config.election_ms;
     raft__deadline_reset(r);
-    r->quiesced = false;
+    if (!raft__asleep_after(r, m))
+        raft__released(r);
     raft__raise(&r->settled, m->lead.settled);
     raft__raise(&r->read_bound, m->lead.read_bound);
     return true;

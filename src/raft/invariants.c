@@ -21,6 +21,8 @@
  * R18 A candidate has voted for itself; a poll that has asked has its vote durable.
  * R19 Only a leader has reads, a transfer or a removal under way.
  * R20 Who is being given a snapshot neither leads nor asks for votes.
+ * R21 Who leads or asks for votes sleeps under nobody; a follower that sleeps knows under whom.
+ * R22 Consent to sleep is counted only from an offer on.
  */
 #include "raft/raft_internal.h"
 
@@ -110,6 +112,8 @@ static void check_leader(const struct raft *r, const struct raft__before *before
     }
     ASSERT_INV("R15", r->seq >= before->seq);
     ASSERT_INV("R20", r->install.index == 0);
+    ASSERT_INV("R21", r->asleep_under == 0);
+    ASSERT_INV("R22", !r->quiesced || r->offer_seq != 0);
 }
 
 static void check_others(const struct raft *r, const struct raft__before *before)
@@ -125,6 +129,9 @@ static void check_others(const struct raft *r, const struct raft__before *before
     }
     if (r->poll == RAFT__POLL_VOTE && r->poll_asked)
         ASSERT_INV("R18", r->hard_stored.term == r->hard.term);
+    ASSERT_INV("R21", r->asleep_under == 0 || r->poll == RAFT__POLL_NONE);
+    ASSERT_INV("R21", r->asleep_under != 0 || !r->quiesced);
+    ASSERT_INV("R22", r->offer_seq == 0);
     ASSERT_INV("R19", r->read_asked == 0 && r->read_waiting == 0);
     ASSERT_INV("R19", r->transfer_to == 0 && !r->leave);
 }

@@ -19,6 +19,9 @@
  * is not, and from the start of a transfer on: the successor is elected in spite of promises.
  * If the transfer was let go before the successor was told, the lease comes back; else a late
  * message may still elect it, so it does not in this term.
+ *
+ * While a group sleeps the beacons of the two processes keep its lease, and carry the bound: by
+ * which rules is said in quiesce.c.
  */
 #include "raft/raft_internal.h"
 
@@ -26,7 +29,7 @@
 #include "raft/quorum.h"
 
 uint64_t raft__quorum_of(const struct raft *r, uint64_t self,
-                         uint64_t (*value)(const struct raft__progress *))
+                         uint64_t (*value)(const struct raft *, const struct raft__progress *))
 {
     uint64_t values[RAFT_VOTERS_MAX];
     unsigned count = 0;
@@ -35,13 +38,14 @@ uint64_t raft__quorum_of(const struct raft *r, uint64_t self,
         if (r->members.at[i].role != RAFT_VOTER)
             continue;
         ASSERT(count < RAFT_VOTERS_MAX);
-        values[count++] = i == r->self_at ? self : value(&r->progress[i]);
+        values[count++] = i == r->self_at ? self : value(r, &r->progress[i]);
     }
     return raft__quorum_index(values, count);
 }
 
-static uint64_t heard(const struct raft__progress *p)
+static uint64_t heard(const struct raft *r, const struct raft__progress *p)
 {
+    (void)r;
     return p->heard_ms;
 }
 
@@ -55,9 +59,16 @@ bool raft__opened(const struct raft *r)
     return r->role == RAFT_LEADER && r->commit >= r->opened;
 }
 
-static uint64_t answered(const struct raft__progress *p)
+/* In sleep beacons speak for the group, to those that agreed to sleep (quiesce.c). */
+static const struct raft_beacon *beacon(const struct raft *r, const struct raft__progress *p)
 {
-    return p->acked_ms;
+    return r->quiesced && p->asleep ? raft_beacon_of(r->config.beacons, p->id) : NULL;
+}
+
+static uint64_t answered(const struct raft *r, const struct raft__progress *p)
+{
+    const struct raft_beacon *b = beacon(r, p);
+    return b != NULL && b->acked_ms > p->acked_ms ? b->acked_ms : p->acked_ms;
 }
 
 uint64_t raft_lease_until_ms(const struct raft *r)
@@ -66,9 +77,13 @@ uint64_t raft_lease_until_ms(const struct raft *r)
         return 0;
     if (r->lone)
         return UINT64_MAX;
-    if (raft__change_pending(r) || r->transfer_to != 0 || r->transfer_sent || r->quiesced)
+    if (raft__change_pending(r) || r->transfer_to != 0 || r->transfer_sent)
         return 0;
-    uint64_t from = raft__quorum_of(r, r->now_ms, answered);
+    if (r->quiesced && r->config.beacons == NULL)
+        return 0;
+    uint64_t from = raft__quorum_of(r, UINT64_MAX, answered); /* asleep now_ms is an old one */
+    if (from == UINT64_MAX)
+        from = r->now_ms; /* no other voter */
     if (from == 0)
         return 0;
     uint64_t drift = r->config.drift_permille;
@@ -77,9 +92,16 @@ uint64_t raft_lease_until_ms(const struct raft *r)
     return from + r->config.election_ms * (1000 - drift) / (1000 + drift);
 }
 
-static uint64_t bound(const struct raft__progress *p)
+static uint64_t bound(const struct raft *r, const struct raft__progress *p)
 {
-    return p->read_bound;
+    const struct raft_beacon *b = beacon(r, p);
+    return b != NULL && b->acked_bound > p->read_bound ? b->acked_bound : p->read_bound;
+}
+
+static uint64_t own_bound(const struct raft *r)
+{
+    const struct raft_beacons *b = r->quiesced ? r->config.beacons : NULL;
+    return b != NULL && b->sent_bound > r->read_bound ? b->sent_bound : r->read_bound;
 }
 
 /* Not above the own bound, though a majority may know a higher one: only the own one goes to those
@@ -88,8 +110,8 @@ uint64_t raft_read_bound(const struct raft *r)
 {
     if (r->role != RAFT_LEADER)
         return 0;
-    uint64_t known = r->lone ? r->read_bound : raft__quorum_of(r, r->read_bound, bound);
-    return known < r->read_bound ? known : r->read_bound;
+    uint64_t own = own_bound(r), known = r->lone ? own : raft__quorum_of(r, own, bound);
+    return known < own ? known : own;
 }
 
 uint64_t raft_read_floor(const struct raft *r)

@@ -170,6 +170,7 @@ static void put_fields(struct obuf *o, const struct raft_message *m)
     case RAFT_MSG_HEARTBEAT_REPLY:
         put_ack(o, &m->ack);
         put_varint(o, m->heartbeat_reply.installing);
+        put_u8(o, m->heartbeat_reply.asleep);
         return;
     case RAFT_MSG_VOTE:
         put_u8(o, m->vote.pre);
@@ -287,6 +288,7 @@ static void get_fields(struct reader *r, struct raft_message *m)
     case RAFT_MSG_HEARTBEAT_REPLY:
         get_ack(r, &m->ack);
         m->heartbeat_reply.installing = get_varint(r);
+        m->heartbeat_reply.asleep = get_flag(r);
         return;
     case RAFT_MSG_VOTE:
         m->vote.pre = get_flag(r);

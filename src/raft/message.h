@@ -80,6 +80,7 @@ struct raft_message {
         } heartbeat;
         struct {
             uint64_t installing; /* index of the snapshot under way here, or 0 */
+            bool asleep;         /* agrees to sleep */
         } heartbeat_reply;
         struct {
             bool pre;      /* would you vote for me? */

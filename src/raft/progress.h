@@ -19,6 +19,7 @@ struct raft__progress {
     enum raft__progress_state { RAFT__PROBE, RAFT__PIPELINE, RAFT__SNAPSHOT } state;
     bool paused; /* a probe is under way */
     bool down;   /* the host says so */
+    bool asleep; /* it has agreed to sleep, and counts as long as the leader does */
 
     uint64_t match;      /* durable there */
     uint64_t next;       /* to be sent; above match */

@@ -13,7 +13,7 @@
  * Every step ends the same way: followers are sent what they can take (replicate.c), reads that
  * a round has confirmed are released (read_index.c), and the invariants are asserted.
  *
- * Invariants R1..R20: invariants.c. Threads: one at a time per object.
+ * Invariants R1..R22: invariants.c. Threads: one at a time per object.
  */
 #include "raft/raft_internal.h"
 
@@ -168,11 +168,13 @@ status raft_step(struct raft *r, const struct raft_input *in, struct raft_output
 void raft__stay_awake(struct raft *r)
 {
     r->active_ms = r->now_ms;
+    raft__consent_forget(r);
     if (!r->quiesced)
         return;
     r->quiesced = false;
     if (r->role != RAFT_LEADER) {
         raft__deadline_reset(r);
+        raft__tell_awake(r);
         return;
     }
     /* Nobody was asked for a sign of life meanwhile. */

@@ -16,7 +16,8 @@
  *   - Serve a read while the clock is below raft_lease_until_ms and the read's time not above
  *     raft_read_bound, or by RAFT_READ; as a new leader write and read above raft_read_floor.
  *     Persist raft_read_floor, rounded up so that it is seldom, before messages leave: it is
- *     raft_config.read_bound after a restart.
+ *     raft_config.read_bound after a restart. The same for a bound in a beacon, before it is sent
+ *     and before it is answered.
  *   - A replica whose disk is new is a new replica, with a new id.
  */
 #ifndef RAFT_RAFT_H
@@ -24,6 +25,7 @@
 
 #include "base/buf.h"
 #include "base/status.h"
+#include "raft/beacons.h"
 #include "raft/members.h"
 
 enum raft_entry_kind {
@@ -73,6 +75,8 @@ struct raft_config {
     uint64_t keep_bytes;          /* applied, kept for others that lack it (16 MiB) */
     uint64_t keep_bytes_snapshot; /* the same while a snapshot is under way (256 MiB) */
     uint64_t read_bound;          /* what raft_read_floor gave before a restart, or more */
+    /* The host's, for the life of the group, read while it sleeps; NULL: no lease in sleep. */
+    const struct raft_beacons *beacons;
     uint64_t seed;
 };
 
@@ -175,7 +179,7 @@ void raft_members_at(const struct raft *r, uint64_t index, struct raft_members *
 uint64_t raft_next_tick_ms(const struct raft *r);
 
 /* Until this moment of the own clock the leader may serve reads of what it has applied, without
- * asking; 0: not now. UINT64_MAX for a lone voter. */
+ * asking; 0: not now. UINT64_MAX for a lone voter. Of a sleeper by beacons, as of this moment. */
 uint64_t raft_lease_until_ms(const struct raft *r);
 /* Reads at times up to this are remembered by a majority, so no later leader writes below: the
  * lease is good for them. */

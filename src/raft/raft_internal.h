@@ -55,7 +55,9 @@ struct raft {
     uint64_t verified;             /* the log up to here is the leader's */
     uint64_t acked;                /* what the last answer said */
     uint64_t read_bound;           /* highest heard of or asked for */
-    struct raft_snapshot install;  /* under way; index 0 = none */
+    /* The leader under which it fell asleep and that may still count on it, 0 = none; quiesce.c. */
+    uint64_t asleep_under, asleep_term, asleep_seq;
+    struct raft_snapshot install; /* under way; index 0 = none */
     uint64_t install_from;
 
     /* Leader. */
@@ -65,6 +67,7 @@ struct raft {
     uint64_t seq;
     uint64_t heartbeat_ms; /* next one */
     uint64_t active_ms;    /* last time that somebody wanted something */
+    uint64_t offer_seq;    /* of the first heartbeat that offered sleep; 0 = none did */
     uint64_t transfer_to, transfer_ms;
     bool transfer_told; /* it was told to start */
     bool transfer_sent; /* somebody was in this term: the lease is over for good */
@@ -104,6 +107,7 @@ enum raft__break {
     RAFT__BREAK_CHANGE_EARLY,  /* changes members before an entry of the term is committed */
     RAFT__BREAK_NO_PROMISE,    /* votes while a leader is heard */
     RAFT__BREAK_KEEP_CONFLICT, /* installs a snapshot under a log that conflicts with it */
+    RAFT__BREAK_SLEEPER_VOTES, /* forgets who counts on its sleep */
     RAFT__BREAKS
 };
 extern enum raft__break raft__broken;
@@ -147,6 +151,7 @@ uint64_t raft__append(struct raft *r, enum raft_entry_kind kind, struct buf *dat
 NODISCARD status raft__propose(struct raft *r, struct buf *const *commands, size_t count);
 void raft__replicate(struct raft *r); /* whatever followers can be sent now */
 void raft__heartbeat(struct raft *r); /* to all */
+void raft__heartbeat_next(struct raft *r);
 void raft__acked(struct raft *r, struct raft__progress *p, const struct raft_ack *ack);
 NODISCARD status raft__ack_check(const struct raft *r, const struct raft_message *m,
                                  struct raft__progress **out);
@@ -161,7 +166,7 @@ bool raft__disk_hangs(const struct raft *r);
 
 /* lease.c */
 uint64_t raft__quorum_of(const struct raft *r, uint64_t self,
-                         uint64_t (*value)(const struct raft__progress *));
+                         uint64_t (*value)(const struct raft *, const struct raft__progress *));
 bool raft__quorum_lost(const struct raft *r);
 bool raft__opened(const struct raft *r); /* an entry of the own term is committed */
 
@@ -185,7 +190,13 @@ void raft__transfer_check(struct raft *r);
 void raft__resign(struct raft *r); /* the own disk hangs: lead no more, and say who should */
 
 /* quiesce.c */
-void raft__quiesce_check(struct raft *r);
+bool raft__quiesce_offer(struct raft *r); /* in place of a heartbeat; false: not now */
+void raft__quiesce_answer(struct raft *r, struct raft__progress *p, const struct raft_message *m);
+void raft__consent_forget(struct raft *r);
+void raft__fall_asleep(struct raft *r, const struct raft_message *m);
+bool raft__asleep_after(const struct raft *r, const struct raft_message *m);
+void raft__released(struct raft *r); /* nobody counts on its sleep any more: it is awake */
+void raft__tell_awake(struct raft *r);
 void raft__peer_down(struct raft *r, uint64_t peer);
 void raft__peer_up(struct raft *r, uint64_t peer);
 

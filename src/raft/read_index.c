@@ -20,8 +20,9 @@ static void release(struct raft *r, uint64_t token, uint64_t index)
     r->out_read_index = index;
 }
 
-static uint64_t answered(const struct raft__progress *p)
+static uint64_t answered(const struct raft *r, const struct raft__progress *p)
 {
+    (void)r;
     return p->acked_seq;
 }
 
@@ -63,7 +64,9 @@ status raft__read(struct raft *r, uint64_t token)
         return ST_NOT_LEADER;
     ASSERT(token > r->read_asked);
     ASSERT(token > r->read_waiting);
-    raft__stay_awake(r);
+    if (r->now_ms >= raft_lease_until_ms(r))
+        raft__stay_awake(r);
+    r->active_ms = r->now_ms;
     if (r->read_asked == 0 && r->read_waiting == 0 && r->now_ms < raft_lease_until_ms(r)) {
         release(r, token, r->commit);
         return ST_OK;

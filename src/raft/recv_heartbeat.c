@@ -18,16 +18,15 @@ status raft__recv_heartbeat(struct raft *r, const struct raft_message *m)
     if (!raft__lead_heard(r, m))
         return ST_OK;
     raft__commit_heard(r, m->lead.commit);
-    if (m->heartbeat.quiesce && complete(r, m->lead.commit)) {
-        MARK("raft.heartbeat.quiesced");
-        r->quiesced = true;
-        return ST_OK;
-    }
+    bool sleeps = m->heartbeat.quiesce && complete(r, m->lead.commit);
+    if (sleeps && !raft__asleep_after(r, m))
+        raft__fall_asleep(r, m);
     if (m->heartbeat.quiet)
         return ST_OK;
     struct raft_message *reply = raft__send_ack(r, RAFT_MSG_HEARTBEAT_REPLY, m->from);
     reply->ack.seq = m->lead.seq;
     reply->ack.sent_ms = m->lead.sent_ms;
     reply->heartbeat_reply.installing = r->install.index;
+    reply->heartbeat_reply.asleep = sleeps && r->quiesced;
     return ST_OK;
 }

@@ -53,8 +53,7 @@ status raft__recv_heartbeat_reply(struct raft *r, const struct raft_message *m)
     if (!p)
         return ST_OK;
     raft__acked(r, p, &m->ack);
-    if (r->quiesced)
-        raft__stay_awake(r); /* it did not agree to sleep */
+    raft__quiesce_answer(r, p, m);
     if (m->ack.seq > p->append_seq)
         resume(r, p, m);
     return ST_OK;

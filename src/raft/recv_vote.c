@@ -24,7 +24,16 @@ static bool leader_is_heard(const struct raft *r)
 {
     if (RAFT_BROKEN(RAFT__BREAK_NO_PROMISE))
         return r->role == RAFT_LEADER;
-    return r->role == RAFT_LEADER || r->quiesced || r->now_ms < r->promise_ms;
+    if (RAFT_BROKEN(RAFT__BREAK_SLEEPER_VOTES))
+        return r->role == RAFT_LEADER || r->quiesced || r->now_ms < r->promise_ms;
+    return r->role == RAFT_LEADER || r->asleep_under != 0 || r->now_ms < r->promise_ms;
+}
+
+/* Who offered sleep leads no more in that term, or was awake to ask for this election (Q1). */
+static bool releases(const struct raft *r, const struct raft_message *m)
+{
+    return r->asleep_under != 0 && (m->from == r->asleep_under || m->vote.transfer) &&
+           m->term > r->asleep_term && m->term > r->hard.term;
 }
 
 static bool log_is_complete(const struct raft *r, const struct raft_message *m)
@@ -58,6 +67,10 @@ static void vote(struct raft *r, const struct raft_message *m)
 
 status raft__recv_vote(struct raft *r, const struct raft_message *m)
 {
+    if (releases(r, m)) {
+        raft__released(r);
+        raft__deadline_reset(r);
+    }
     if (!m->vote.transfer && leader_is_heard(r)) {
         MARK("raft.vote.leader_is_heard");
         raft__stay_awake(r);

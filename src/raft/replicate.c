@@ -141,9 +141,15 @@ void raft__replicate(struct raft *r)
     }
 }
 
+/* At a multiple of the interval: those of all groups of a process go out together. */
+void raft__heartbeat_next(struct raft *r)
+{
+    r->heartbeat_ms = (r->now_ms / r->config.heartbeat_ms + 1) * r->config.heartbeat_ms;
+}
+
 void raft__heartbeat(struct raft *r)
 {
-    r->heartbeat_ms = r->now_ms + r->config.heartbeat_ms;
+    raft__heartbeat_next(r);
     for (unsigned i = 0; i < r->progress_count; i++) {
         if (i != r->self_at)
             raft__send_lead(r, RAFT_MSG_HEARTBEAT, &r->progress[i]);

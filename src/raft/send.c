@@ -39,6 +39,7 @@ struct raft_message *raft__send_lead(struct raft *r, enum raft_message_kind kind
         .read_bound = r->read_bound,
     };
     p->commit_sent = r->commit;
+    p->asleep = false; /* whatever comes next wakes it: quiesce.c, Q3 */
     return m;
 }
 

@@ -30,10 +30,25 @@ struct read {
     bool open;
 };
 
+/* One end of a connection, see random_links.h. */
+struct link {
+    uint64_t epoch;                 /* 0: there is none */
+    uint64_t heard_at;              /* true time */
+    uint64_t their_ms, their_bound; /* of their last beacon */
+    uint64_t due_ms;                /* of the last beacon sent */
+};
+
+struct beacon_in_flight {
+    uint64_t due_ms, epoch, from, to;
+    uint64_t sent_ms, bound, ack_ms, ack_bound;
+};
+
 struct node {
     struct core core;
-    bool used, removed;     /* removed: some state machine knows it; it may linger */
-    int64_t drift_permille; /* of its clock */
+    struct raft_beacons beacons;
+    struct link link[NODES_MAX]; /* by the slot of the other */
+    bool used, removed;          /* removed: some state machine knows it; it may linger */
+    int64_t drift_permille;      /* of its clock */
     uint64_t clock_at_ms, clock_ms;
     uint64_t up_ms;     /* down until then */
     uint64_t stored_ms; /* next completion of its disk */
@@ -55,6 +70,9 @@ struct world {
     uint64_t next_id;
     struct in_flight wire[WIRE_MAX];
     unsigned wire_count;
+    struct beacon_in_flight beacons[WIRE_MAX];
+    unsigned beacon_count;
+    uint64_t epochs;
     bool cut[NODES_MAX][NODES_MAX]; /* from, to */
     unsigned loss_permille;
     bool faulty;
@@ -68,7 +86,7 @@ struct world {
     struct known *known[LOG_MAX];
     unsigned known_count[LOG_MAX];
     /* coverage */
-    unsigned leases, rounds, installs, elections, changes, transfers;
+    unsigned leases, sleep_leases, rounds, installs, elections, changes, transfers;
 };
 
 static inline NORETURN void PRINTF_LIKE(2, 3)

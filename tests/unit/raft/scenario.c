@@ -3,11 +3,13 @@
  *
  *   nodes 1 2 3 [learner=4] [KEY=N ...]   a group; keys: election heartbeat quiesce drift keep
  *                                         append window pending disk term vote applied=I:T manual
+ *                                         beacons
  *   join N                                a node that knows no members yet
  *   restore N I:T ...                     entries of an earlier life, before the first step
  *   time T | run MS                       set the clock | let it pass: ticks, disks, deliveries
  *   tick|campaign|read|install|install_fail N
  *   propose N WORD ... | change N add_learner|add_voter|demote|remove ID | transfer N [ID]
+ *   beacon A>B [bound=T] [unanswered]     from process to process, and the answer
  *   down|up N ID | snapshot|snapshot_fail N ID
  *   store N [COUNT] | stored N I:T [EPOCH] | applied N I | persist N | disk N slow|ok
  *   deliver|drop [A>B] [KIND] | reverse   of what waits in the network; the last shall be first
@@ -283,6 +285,7 @@ static struct node *node_open(struct scenario *s, uint64_t id)
     n->core.id = id;
     n->core.config = config_of(s);
     n->core.config.seed = id;
+    n->core.config.beacons = flag_of(s, "beacons") ? &n->beacons : NULL;
     return n;
 }
 
@@ -534,6 +537,35 @@ static void do_inject(struct scenario *s)
         buf_unref(entries[i].data);
 }
 
+static struct raft_beacon *beacon_of(struct node *n, uint64_t peer)
+{
+    for (unsigned i = 0; i < n->beacons.count; i++) {
+        if (n->beacons.at[i].peer == peer)
+            return &n->beacons.at[i];
+    }
+    ASSERT(n->beacons.count < RAFT_MEMBERS_MAX);
+    n->beacons.at[n->beacons.count].peer = peer;
+    return &n->beacons.at[n->beacons.count++];
+}
+
+static void do_beacon(struct scenario *s)
+{
+    char *end;
+    struct node *from = node_find(s, strtoull(word(s, 1), &end, 10));
+    struct node *to = node_find(s, strtoull(end + 1, NULL, 10));
+    ASSERT(from && to);
+    struct raft_beacon *sent = beacon_of(from, to->core.id);
+    struct raft_beacon *heard = beacon_of(to, from->core.id);
+    uint64_t bound = number_of(s, "bound", 0);
+    raft__raise(&from->beacons.sent_bound, bound);
+    raft__raise(&heard->heard_bound, bound);
+    heard->heard_ms = s->now;
+    if (flag_of(s, "unanswered"))
+        return;
+    raft__raise(&sent->acked_bound, bound);
+    sent->acked_ms = s->now;
+}
+
 static bool input_command(struct scenario *s)
 {
     static const struct {
@@ -565,6 +597,7 @@ static bool handler_command(struct scenario *s)
         {"read", do_read},         {"change", do_change},   {"stored", do_stored},
         {"snapshot", do_snapshot}, {"install", do_install}, {"install_fail", do_install_fail},
         {"applied", do_applied},   {"inject", do_inject},   {"hard", do_hard},
+        {"beacon", do_beacon},
     };
     for (unsigned i = 0; i < sizeof handlers / sizeof handlers[0]; i++) {
         if (strcmp(word(s, 0), handlers[i].name) == 0) {

@@ -15,6 +15,7 @@
 
 struct node {
     struct core core;
+    struct raft_beacons beacons;
     bool slow, manual;
     uint64_t token;
 };

@@ -85,6 +85,7 @@ void scenario__say_message(struct scenario *s, const struct raft_message *m)
         say_ack(s, &m->ack);
         if (m->heartbeat_reply.installing)
             scenario__say(s, " installing=%" PRIu64, m->heartbeat_reply.installing);
+        scenario__say(s, "%s", m->heartbeat_reply.asleep ? " asleep" : "");
         break;
     case RAFT_MSG_VOTE:
         scenario__say(s, "%s%s last=%" PRIu64 ":%" PRIu64, m->vote.pre ? " pre" : "",

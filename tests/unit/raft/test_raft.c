@@ -101,6 +101,7 @@ SCENARIO(figure_8_never_commits_by_counting, "figure8")
 SCENARIO(snapshot_is_installed_onto_any_log, "snapshot")
 SCENARIO(snapshot_offers_survive_losses_and_failures, "snapshot_offer")
 SCENARIO(idle_group_sleeps_and_wakes, "quiesce")
+SCENARIO(beacons_keep_the_lease_of_a_sleeper, "sleep_lease")
 SCENARIO(leader_with_a_hanging_disk_resigns, "disk_hangs")
 SCENARIO(wiped_replica_never_votes, "wiped")
 SCENARIO(impossible_messages_are_refused, "refused")
@@ -117,7 +118,7 @@ static void broken_cores_fail_their_scenarios(void **state)
         {RAFT__BREAK_NO_PROMISE, "lease"},          {RAFT__BREAK_VOTE_ANY_LOG, "figure8"},
         {RAFT__BREAK_VOTE_UNSTORED, "election"},    {RAFT__BREAK_ACK_UNSTORED, "figure8"},
         {RAFT__BREAK_READ_UNASKED, "lease"},        {RAFT__BREAK_LEASE_LONG, "lease"},
-        {RAFT__BREAK_KEEP_CONFLICT, "snapshot"},
+        {RAFT__BREAK_KEEP_CONFLICT, "snapshot"},    {RAFT__BREAK_SLEEPER_VOTES, "sleep_lease"},
     };
     (void)state;
     if (rewrite_wanted)
@@ -154,6 +155,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(snapshot_is_installed_onto_any_log),
         cmocka_unit_test(snapshot_offers_survive_losses_and_failures),
         cmocka_unit_test(idle_group_sleeps_and_wakes),
+        cmocka_unit_test(beacons_keep_the_lease_of_a_sleeper),
         cmocka_unit_test(leader_with_a_hanging_disk_resigns),
         cmocka_unit_test(wiped_replica_never_votes),
         cmocka_unit_test(impossible_messages_are_refused),
