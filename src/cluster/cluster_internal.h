@@ -46,7 +46,7 @@ struct cl_options {
     uint64_t retain_bytes, retention_us;
     bool empty_store, flush_at_stop;
     uint64_t net_queue_bytes, net_delay_us;
-    uint64_t election_us, heartbeat_us;
+    uint64_t election_us, heartbeat_us, quiesce_us;
     uint64_t patience_us; /* of a statement with the others */
     uint64_t keep_bytes;  /* of each shard's log in memory, for others that lack it */
     uint64_t sink_linger_us, sink_bytes;

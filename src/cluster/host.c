@@ -2,15 +2,15 @@
  * cluster/host.c — messages, time and liveness for the Raft groups of a node among others.
  *
  * A message of a group goes into the open frame of its node, which leaves at the end of the turn:
- * what all groups say to a node in one turn is one frame. One timer wakes the groups: it is set at
- * the end of each turn to the earliest moment that any of them waits for.
+ * what all groups say to a node in one turn is one frame. Time, sleep and the liveness of the other
+ * processes are those of groups.c, which this file joins to shards, log and transport.
  *
  * Invariants
  *   H1  A message reaches a group only from the node whose replica sent it.
  *   H2  No entry and no vote is taken that the log has no room for: the message is dropped, and
  *       Raft sends it again.
  *   H3  A group that is fenced, or whose log is lost, gets neither messages nor time: it leads and
- *       votes no more, and the others go on without it.
+ *       votes no more, and the others go on without it; beacons tell those that sleep under it.
  *   H5  A message leaves only when the read floor that it may speak of is on disk; one of a node
  *       counts only when that node's store is.
  *   H6  A node with a new directory sends no vote and asks for none before each other node has
@@ -35,9 +35,8 @@
 
 struct cl_host {
     struct cl_node *node;
-    struct loop_timer *timer;
+    struct cl_groups *groups;
     struct obuf message; /* on its way into a frame */
-    uint64_t timer_ms;   /* what the timer is set to; UINT64_MAX: nothing */
     uint64_t dropped;    /* messages that the log had no room for */
     uint64_t held;       /* messages that promised what is not on disk */
     bool started;
@@ -124,6 +123,7 @@ void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_out
         snapshot = *out->install;
     for (size_t i = 0; i < out->send_count; i++)
         send(h, s, &out->send[i]);
+    cl_groups_note(h->groups, &s->group);
     /* From here on other steps may follow: OUT is no longer there. */
     if (changed || s->leading != (raft_role(s->raft) == RAFT_LEADER))
         role_changed(h, s);
@@ -237,13 +237,23 @@ static void on_changed(void *arg, uint64_t node, bool up)
         cl_others_met(n->others, node, cl_transport_store(n->transport, node));
     cl_snapshots_changed(n->snapshots, node, up);
     cl__node_kick(n);
-    for (unsigned i = 0; h->started && i < CL_SHARDS; i++) {
-        struct cl_shard *s = n->shards[i];
-        if (cl_host_takes_part(h, s))
-            cl_host_step(
-                h, s,
-                &(struct raft_input){.kind = up ? RAFT_PEER_UP : RAFT_PEER_DOWN, .peer = node});
-    }
+    cl_groups_changed(h->groups, node, up);
+}
+
+static void fill_beacon(void *arg, uint64_t node, struct obuf *out)
+{
+    const struct cl_node *n = arg;
+    if (n->host->started)
+        cl_groups_fill_beacon(n->host->groups, node, out);
+}
+
+static void on_beacon(void *arg, uint64_t node, bytes payload)
+{
+    const struct cl_node *n = arg;
+    if (!n->host->started || payload.size == 0 || !cl_others_knows(n->others, node)) /* H5 */
+        return;
+    if (cl_groups_beacon(n->host->groups, node, payload) != ST_OK)
+        LOG_WARN("net.bad_beacon", LOG_U64("node", node));
 }
 
 static void on_request(void *arg, const struct cl_incoming *in, uint64_t method,
@@ -266,6 +276,8 @@ const struct cl_transport_events *cl_host_events(void)
                                                       .request = on_request,
                                                       .changed = on_changed,
                                                       .store_of = store_of,
+                                                      .fill_beacon = fill_beacon,
+                                                      .beacon = on_beacon,
                                                       .chunk = cl_snapshots_chunk,
                                                       .credit = cl_snapshots_credit};
     return &events;
@@ -273,44 +285,40 @@ const struct cl_transport_events *cl_host_events(void)
 
 /* -- time -------------------------------------------------------------------------------------- */
 
-static void tick(struct cl_host *h, struct cl_shard *s)
+static void tick(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
 {
-    struct raft_input in = {.kind = RAFT_TICK};
     if (raft_log_admit(h->node->stream.log, 64) != ST_OK)
-        return; /* an election must be written down; the maintenance timer looks again */
+        return; /* an election must be written down */
     if (raft_role(s->raft) == RAFT_LEADER)
-        in.read_bound = read_wish(h);
-    cl_host_step(h, s, &in);
+        in->read_bound = read_wish(h);
+    cl_host_step(h, s, in);
 }
 
-static void on_timer(void *arg)
+static void on_group(void *arg, struct cl_group *g, struct raft_input *in)
 {
     struct cl_host *h = arg;
-    h->timer_ms = UINT64_MAX;
-    for (unsigned i = 0; i < CL_SHARDS; i++) {
-        struct cl_shard *s = h->node->shards[i];
-        if (cl_host_takes_part(h, s) && raft_next_tick_ms(s->raft) <= now_ms(h))
-            tick(h, s);
-    }
-    cl__node_stir(h->node); /* its hook sets the timer */
+    struct cl_shard *s = CONTAINER_OF(g, struct cl_shard, group);
+    if (!h->started || !cl_host_takes_part(h, s))
+        return;
+    if (in->kind == RAFT_TICK)
+        tick(h, s, in);
+    else
+        cl_host_step(h, s, in);
 }
 
-static void set_timer(struct cl_host *h)
+static uint64_t on_wish(void *arg)
 {
-    uint64_t next = UINT64_MAX, now = now_ms(h);
-    for (unsigned i = 0; i < CL_SHARDS; i++) {
-        const struct cl_shard *s = h->node->shards[i];
-        uint64_t one = cl_host_takes_part(h, s) ? raft_next_tick_ms(s->raft) : UINT64_MAX;
-        next = one < next ? one : next;
-    }
-    if (next == h->timer_ms)
-        return;
-    h->timer_ms = next;
-    if (next == UINT64_MAX)
-        loop_timer_stop(h->timer);
-    else /* a tick that found no room is due at once: not in every turn */
-        loop_timer_start(h->timer, next > now ? (next - now) * 1000 : 1000);
+    return read_wish(arg);
 }
+
+static bool on_covers(void *arg, uint64_t bound)
+{
+    const struct cl_host *h = arg;
+    return cl_others_covers(h->node->others, bound);
+}
+
+static const struct cl_groups_events group_events = {
+    .step = on_group, .read_wish = on_wish, .covers = on_covers};
 
 static void begin_serving(struct cl_host *h, struct cl_shard *s)
 {
@@ -327,14 +335,15 @@ void cl_host_turn(struct cl_host *h)
 {
     for (unsigned i = 0; h->started && i < CL_SHARDS; i++) {
         struct cl_shard *s = h->node->shards[i];
+        if (!cl_host_takes_part(h, s)) /* H3 */
+            cl_groups_leave(h->groups, &s->group);
         if (s->leading && !s->opened && s->fenced == ST_OK && s->applied >= s->ready_index &&
             h->node->phase == CL_NODE_SERVING)
             begin_serving(h, s);
     }
     cl_roles_turn(h->node);
     cl_others_turn(h->node->others);
-    if (h->started)
-        set_timer(h);
+    cl_groups_turn(h->groups);
 }
 
 void cl_host_maintain(struct cl_host *h)
@@ -374,6 +383,8 @@ void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct
     *out = (struct raft_config){.self = t->self,
                                 .election_ms = n->options.election_us / 1000,
                                 .heartbeat_ms = n->options.heartbeat_us / 1000,
+                                .quiesce_ms = n->options.quiesce_us / 1000,
+                                .beacons = cl_groups_beacons(h->groups),
                                 .append_bytes = APPEND_BYTES,
                                 .pending_bytes = PENDING_BYTES,
                                 .keep_bytes = n->options.keep_bytes,
@@ -391,23 +402,28 @@ struct cl_host *cl_host_new(struct cl_node *n)
     struct cl_host *h = calloc(1, sizeof *h);
     ASSERT(h != NULL);
     h->node = n;
-    h->timer_ms = UINT64_MAX;
+    h->groups = cl_groups_new(n->env, &group_events, h);
     obuf_init(&h->message);
     return h;
 }
 
 void cl_host_start(struct cl_host *h)
 {
-    h->timer = loop_timer_new(h->node->reactors[0].loop, on_timer, h);
     h->started = true;
-    set_timer(h);
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = h->node->shards[i];
+        s->group.id = s->id;
+        s->group.raft = s->raft;
+        cl_groups_add(h->groups, &s->group);
+    }
+    cl_groups_start(h->groups, h->node->reactors[0].loop);
 }
 
 void cl_host_free(struct cl_host *h)
 {
     if (h == NULL)
         return;
-    loop_timer_free(h->timer);
+    cl_groups_free(h->groups);
     obuf_fini(&h->message);
     free(h);
 }

@@ -189,6 +189,9 @@ static status open_transport(struct cl_node *n, struct err *err)
         return ST_OK;
     cl_transport_defaults(&o);
     o.queue_bytes = n->options.net_queue_bytes;
+    /* A sleeping shard's leader is missed as soon as one that is awake is. */
+    o.beacon_us = n->options.heartbeat_us;
+    o.silence_us = n->options.election_us;
     o.delay_us = n->options.net_delay_us;
     return cl_transport_new(&o, &n->transport, err);
 }

@@ -271,7 +271,7 @@ static void send_beacon(struct cl_peer *p, uint64_t now_us)
     const struct cl_transport *t = p->transport;
     struct obuf *o = &p->transport->scratch;
     struct cl_item item = {.kind = CL_ITEM_BEACON};
-    p->beacon_us = now_us + t->o.beacon_us;
+    p->beacon_us = (now_us / t->o.beacon_us + 1) * t->o.beacon_us; /* to all in one turn */
     if (p->beacon_frame > p->frame_sent)
         return;
     obuf_reset(o);

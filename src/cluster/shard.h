@@ -10,6 +10,7 @@
 #define CLUSTER_SHARD_H
 
 #include "cluster/cluster_internal.h"
+#include "cluster/groups.h"
 
 /* One command on its way. Embedded in whoever waits for it, untouched until DONE. */
 struct cl_proposal {
@@ -46,7 +47,8 @@ struct cl_shard {
     const char *name; /* of the table */
     struct kv_state *state;
     struct raft *raft;
-    struct arena arena; /* of one apply */
+    struct cl_group group; /* among others: its time */
+    struct arena arena;    /* of one apply */
 
     struct list waiting, urgent; /* proposals not yet proposed; urgent: `system` ones */
     struct list inflight;        /* proposed, by index */

@@ -1,5 +1,6 @@
 /* Three nodes: they elect, replicate, fail over and come back. */
 #include "base/assert.h"
+#include "base/log.h"
 #include "cluster/others.h"
 #include "cluster/roles.h"
 #include "cluster/transport.h"
@@ -446,6 +447,120 @@ static void stages_explain_the_total(void **state)
     cx_fini(&c);
 }
 
+/* -- sleep ------------------------------------------------------------------------------------- */
+
+struct sleepers {
+    struct cl_node *node;
+    unsigned asleep;
+};
+
+static void count_asleep(void *arg)
+{
+    struct sleepers *x = arg;
+    x->asleep = 0;
+    for (unsigned i = 0; i < CL_SHARDS; i++)
+        x->asleep += raft_next_tick_ms(x->node->shards[i]->raft) == UINT64_MAX;
+}
+
+static unsigned asleep(struct cluster *c, unsigned i)
+{
+    struct sleepers x = {.node = c->nodes[i].node};
+    fx_on_reactor(&c->nodes[i], count_asleep, &x);
+    return x.asleep;
+}
+
+static void await_sleep(struct cluster *c)
+{
+    for (unsigned i = 0; i < CX_NODES; i++) {
+        while (c->nodes[i].node != NULL && asleep(c, i) < CL_SHARDS)
+            usleep(5000);
+    }
+}
+
+static void sleepy(struct cluster *c)
+{
+    cx_init(c);
+    for (unsigned i = 0; i < CX_NODES; i++)
+        fx_set(&c->nodes[i], "raft.quiesce", "200ms");
+    cx_open_all(c);
+    put_many(c, 0, 20);
+    cx_acquaint(c);
+    await_sleep(c);
+}
+
+/* Long after the last lease of a heartbeat: only beacons can have kept it. */
+static void sleeping_shards_are_served_without_being_woken(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    sleepy(&c);
+    unsigned leader = cx_leader(&c);
+    usleep(2000000);
+    await_sleep(&c); /* sinks and flushes may have had a last word */
+    check_many(&c, 0, 20);
+    assert_int_equal(cx_leader(&c), leader);
+    assert_int_equal(asleep(&c, leader), CL_SHARDS);
+    put_many(&c, 20, 21);
+    assert_true(asleep(&c, leader) < CL_SHARDS);
+    check_many(&c, 0, 21);
+    cx_settle(&c);
+    cx_fini(&c);
+}
+
+/* The others find out by the connection: nobody has a timer for a shard that sleeps. */
+static void sleepers_elect_another_when_their_leader_is_gone(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    sleepy(&c);
+    unsigned old = cx_leader(&c);
+    cx_close(&c, old);
+    assert_int_not_equal(cx_leader(&c), old);
+    check_many(&c, 0, 20);
+    await_sleep(&c); /* although one is not there */
+    check_many(&c, 0, 20);
+    cx_open(&c, old);
+    put_many(&c, 20, 30);
+    await_sleep(&c);
+    cx_settle(&c);
+    cx_fini(&c);
+}
+
+struct led {
+    struct cl_node *node;
+    uint64_t leader;
+};
+
+static void look_leader(void *arg)
+{
+    struct led *l = arg;
+    l->leader = cl_shard_leader(l->node->shards[CL_KV]);
+}
+
+static void lead_no_more(void *arg)
+{
+    struct cl_node *n = arg;
+    log_set_level((enum log_level)(LOG_LEVEL_ERROR + 1));
+    cl_shard_fence(n->shards[CL_KV], ST_CORRUPT);
+}
+
+/* Its process lives and sends beacons: they say so. */
+static void a_sleeping_leader_that_is_fenced_is_replaced(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    sleepy(&c);
+    unsigned old = cx_leader(&c);
+    fx_on_reactor(&c.nodes[old], lead_no_more, c.nodes[old].node);
+    struct led led = {.leader = old + 1};
+    for (unsigned i = (old + 1) % CX_NODES; led.leader == 0 || led.leader == old + 1;) {
+        led.node = c.nodes[i].node;
+        fx_on_reactor(&c.nodes[i], look_leader, &led);
+        usleep(5000);
+    }
+    cx_fini(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +576,9 @@ int main(void)
         cmocka_unit_test(transfers_that_cannot_be_are_refused),
         cmocka_unit_test(views_show_all_nodes_and_replicas),
         cmocka_unit_test(stages_explain_the_total),
+        cmocka_unit_test(sleeping_shards_are_served_without_being_woken),
+        cmocka_unit_test(sleepers_elect_another_when_their_leader_is_gone),
+        cmocka_unit_test(a_sleeping_leader_that_is_fenced_is_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
