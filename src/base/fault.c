@@ -6,7 +6,7 @@
  * acts. Hits of all sites that match a pattern share one counter, so that "store.*" with nth =
  * 1, 2, 3, ... fails every store call of a test in turn (a fault sweep).
  *
- * `error` and `kill` act once, at the nth hit; `pause` acts at the nth hit and sleeps there.
+ * `always` acts at the nth hit and each after it. `error` and `kill` act once, at the nth hit; `pause` acts at the nth hit and sleeps there.
  * A mark is a name that a rare branch passes; mark_count tells how often.
  *
  * Threads: any. One mutex guards both tables. A site that nothing is armed for costs one relaxed
@@ -30,7 +30,7 @@
 #define NAME_BYTES 96u
 #define KILL_EXIT_CODE 137
 
-enum action { ACTION_ERROR, ACTION_KILL, ACTION_PAUSE };
+enum action { ACTION_ERROR, ACTION_ALWAYS, ACTION_KILL, ACTION_PAUSE };
 
 struct armed {
     char pattern[NAME_BYTES];
@@ -60,6 +60,8 @@ static bool parse_action(const char *text, struct armed *out)
 {
     if (strcmp(text, "error") == 0)
         out->action = ACTION_ERROR;
+    else if (strcmp(text, "always") == 0)
+        out->action = ACTION_ALWAYS;
     else if (strcmp(text, "kill") == 0)
         out->action = ACTION_KILL;
     else if (strncmp(text, "pause-", 6) == 0) {
@@ -88,12 +90,14 @@ bool fault_hit(const char *site)
     unsigned n = atomic_load_explicit(&armed_count, memory_order_relaxed);
     for (unsigned i = 0; i < n; i++) {
         struct armed *a = &armed[i];
-        if (!matches(a->pattern, site) || ++a->hits != a->nth)
+        if (!matches(a->pattern, site) || ++a->hits < a->nth)
+            continue;
+        if (a->hits > a->nth && a->action != ACTION_ALWAYS)
             continue;
         fired = true;
         if (a->action == ACTION_KILL)
             _exit(KILL_EXIT_CODE);
-        error |= a->action == ACTION_ERROR;
+        error |= a->action == ACTION_ERROR || a->action == ACTION_ALWAYS;
         pause += a->pause_ms;
     }
     pthread_mutex_unlock(&mu);
@@ -188,6 +192,14 @@ void fault_from_environment(void)
     free(copy);
 }
 
+void mark_each(void (*fn)(void *arg, const char *name, uint64_t count), void *arg)
+{
+    pthread_mutex_lock(&mu);
+    for (unsigned i = 0; i < MARK_MAX && marks[i].name != NULL; i++)
+        fn(arg, marks[i].name, marks[i].count);
+    pthread_mutex_unlock(&mu);
+}
+
 uint64_t mark_count(const char *name)
 {
     uint64_t count = 0;
@@ -220,6 +232,12 @@ bool fault_fired(void)
 
 void fault_from_environment(void)
 {
+}
+
+void mark_each(void (*fn)(void *arg, const char *name, uint64_t count), void *arg)
+{
+    UNUSED(fn);
+    UNUSED(arg);
 }
 
 uint64_t mark_count(const char *name)

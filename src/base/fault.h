@@ -3,9 +3,10 @@
  * rare branch was reached.
  *
  * In a release build without METADB_FAULTS both cost nothing. Armed from METADB_FAULT in the
- * environment ("site=action[:nth]", comma-separated; actions: kill, error, pause-MS) or by tests.
+ * environment ("site=action[:nth]", comma-separated; actions: kill, error, always, pause-MS) or by tests.
  *   kill   _exit(137) at once, as kill -9 would
  *   error  fault_point returns true: the caller fails as if its own call had failed
+ *   always the same, from the nth hit on each time
  */
 #ifndef BASE_FAULT_H
 #define BASE_FAULT_H
@@ -22,6 +23,9 @@ void mark_hit(const char *name);
 #define fault_point(site) false
 #define MARK(name) ((void)0)
 #endif
+
+/* Calls FN with every mark that was passed, in the order of their first passing. */
+void mark_each(void (*fn)(void *arg, const char *name, uint64_t count), void *arg);
 
 /* Patterns may end in '*'. NTH counts from 1. Arming a pattern again replaces it.
  * Present in every build; without METADB_FAULTS fault_arm has no effect. */

@@ -10,6 +10,8 @@
  *       reply mailbox.
  *   P3  A worker is offline for RCU between jobs and is left offline by a job.
  *
+ * A driven pool has no threads: its owner runs a job when it says so (P2, P3 hold as well).
+ *
  * Threads: pool_submit from any; pool_free from the thread that made the pool.
  */
 #include "base/pool.h"
@@ -17,7 +19,6 @@
 #include "base/list.h"
 #include "base/rcu.h"
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -36,7 +37,9 @@ struct pool {
     bool stop;          /* mu */
     bool gives_way;     /* mu; const after the first job */
     unsigned queue_max; /* const after init, as all below */
-    unsigned threads;
+    unsigned threads;   /* 0: driven */
+    void (*submitted)(void *arg, struct pool *p);
+    void *submitted_arg;
     char name[16];
     pthread_t thread[];
 };
@@ -101,9 +104,8 @@ static void start_threads(struct pool *p, size_t stack_bytes)
     pthread_attr_destroy(&attr);
 }
 
-struct pool *pool_new(const char *name, unsigned threads, size_t stack_bytes, unsigned queue_max)
+static struct pool *make(const char *name, unsigned threads, unsigned queue_max)
 {
-    ASSERT(threads > 0);
     ASSERT(queue_max > 0);
     struct pool *p = calloc(1, sizeof *p + threads * sizeof(pthread_t));
     if (p == NULL) {
@@ -116,8 +118,37 @@ struct pool *pool_new(const char *name, unsigned threads, size_t stack_bytes, un
     p->queue_max = queue_max;
     p->threads = threads;
     snprintf(p->name, sizeof p->name, "%s", name);
+    return p;
+}
+
+struct pool *pool_new(const char *name, unsigned threads, size_t stack_bytes, unsigned queue_max)
+{
+    ASSERT(threads > 0);
+    struct pool *p = make(name, threads, queue_max);
     start_threads(p, stack_bytes);
     return p;
+}
+
+struct pool *pool_new_driven(unsigned queue_max, void (*submitted)(void *arg, struct pool *p),
+                             void *arg)
+{
+    struct pool *p = make("driven", 0, queue_max);
+    p->submitted = submitted;
+    p->submitted_arg = arg;
+    return p;
+}
+
+bool pool_step(struct pool *p)
+{
+    ASSERT(p->threads == 0);
+    struct list *node = list_pop_front(&p->queue);
+    if (node == NULL)
+        return false;
+    struct pool_job *job = CONTAINER_OF((void *)node, struct pool_job, node);
+    p->queued--;
+    job->run(job);
+    mailbox_send(job->reply, &job->mail);
+    return true;
 }
 
 void pool_give_way(struct pool *p)
@@ -137,6 +168,8 @@ void pool_free(struct pool *p)
     pthread_mutex_unlock(&p->mu);
     for (unsigned i = 0; i < p->threads; i++)
         pthread_join(p->thread[i], NULL);
+    while (p->threads == 0 && pool_step(p))
+        ;
     ASSERT(list_empty(&p->queue));
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->mu);
@@ -158,5 +191,7 @@ status pool_submit(struct pool *p, struct mailbox *reply, struct pool_job *job)
         st = ST_OK;
     }
     pthread_mutex_unlock(&p->mu);
+    if (st == ST_OK && p->submitted != NULL)
+        p->submitted(p->submitted_arg, p);
     return st;
 }

@@ -8,6 +8,7 @@
 #define BASE_POOL_H
 
 #include "base/mailbox.h"
+#include <stdbool.h>
 
 struct pool_job {
     struct mail mail;                /* internal */
@@ -20,6 +21,10 @@ struct pool_job {
 struct pool;
 /* STACK_BYTES per thread (parsing needs 64 MiB of address space). */
 struct pool *pool_new(const char *name, unsigned threads, size_t stack_bytes, unsigned queue_max);
+/* Without threads, for a simulator: SUBMITTED hears of each job, and pool_step runs the oldest. */
+struct pool *pool_new_driven(unsigned queue_max, void (*submitted)(void *arg, struct pool *p),
+                             void *arg);
+bool pool_step(struct pool *p); /* false: nothing is queued */
 /* Before the first job: its threads leave most of a processor to others that want it, for work that
  * nobody waits for. */
 void pool_give_way(struct pool *p);

@@ -13,6 +13,9 @@
  *   R2  A deferred FN runs after the grace period that its rcu_defer began, on liburcu's helper
  *       thread, never inside rcu_defer.
  *
+ * By hand (a simulator, one thread) there is no grace period to wait for: what is deferred waits in a
+ * list until the owner, who reads nothing at that moment, runs it.
+ *
  * Under ThreadSanitizer the address of `grace` stands for the order "what a reader did before it
  * was quiescent happens before a deferred FN".
  */
@@ -35,35 +38,69 @@ static char grace;
 
 struct deferred {
     struct rcu_head head;
+    struct deferred *next; /* by hand */
     void (*fn)(void *);
     void *arg;
 };
 
+static bool by_hand; /* const once there is a thread */
+static struct deferred *waiting, **waiting_end = &waiting;
+
+void rcu_by_hand(void)
+{
+    by_hand = true;
+}
+
+bool rcu_run_deferred(void)
+{
+    struct deferred *d = waiting;
+    waiting = NULL;
+    waiting_end = &waiting;
+    bool any = d != NULL;
+    while (d != NULL) {
+        struct deferred *next = d->next;
+        d->fn(d->arg);
+        free(d);
+        d = next;
+    }
+    return any;
+}
+
 void rcu_thread_register(void)
 {
+    if (by_hand)
+        return;
     urcu_qsbr_register_thread();
     urcu_qsbr_thread_offline();
 }
 
 void rcu_thread_unregister(void)
 {
+    if (by_hand)
+        return;
     READER_DONE();
     urcu_qsbr_unregister_thread();
 }
 
 void rcu_online(void)
 {
+    if (by_hand)
+        return;
     urcu_qsbr_thread_online();
 }
 
 void rcu_offline(void)
 {
+    if (by_hand)
+        return;
     READER_DONE();
     urcu_qsbr_thread_offline();
 }
 
 void rcu_quiescent(void)
 {
+    if (by_hand)
+        return;
     READER_DONE();
     urcu_qsbr_quiescent_state();
 }
@@ -85,18 +122,31 @@ void rcu_defer(void (*fn)(void *), void *arg)
     }
     d->fn = fn;
     d->arg = arg;
+    if (by_hand) {
+        d->next = NULL;
+        *waiting_end = d;
+        waiting_end = &d->next;
+        return;
+    }
     READER_DONE();
     urcu_qsbr_call_rcu(&d->head, run_deferred);
 }
 
 void rcu_wait(void)
 {
+    if (by_hand)
+        return;
     urcu_qsbr_synchronize_rcu();
     GRACE_PASSED();
 }
 
 void rcu_barrier_all(void)
 {
+    if (by_hand) {
+        while (rcu_run_deferred())
+            ;
+        return;
+    }
     urcu_qsbr_barrier();
     GRACE_PASSED();
 }

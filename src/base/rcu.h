@@ -11,6 +11,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* For a process of one thread, a simulator, before its first call here: from then on threads are
+ * not known to liburcu, and a deferred FN runs inside rcu_run_deferred, on the one thread, between
+ * two events. */
+void rcu_by_hand(void);
+bool rcu_run_deferred(void); /* those that wait now; false: none did */
+
 void rcu_thread_register(void); /* registers and goes offline */
 void rcu_thread_unregister(void);
 void rcu_online(void);

@@ -35,6 +35,32 @@ static void the_nth_hit_fails_once(void **state)
     assert_false(fault_point("store.put"));
 }
 
+static void always_means_from_then_on(void **state)
+{
+    (void)state;
+    fault_arm("store.put", "always", 2);
+    assert_false(fault_point("store.put"));
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(fault_point("store.put"));
+}
+
+static void note_mark(void *arg, const char *name, uint64_t count)
+{
+    uint64_t *sum = arg;
+    if (strcmp(name, "test.each") == 0)
+        *sum += count;
+}
+
+static void marks_are_listed(void **state)
+{
+    (void)state;
+    uint64_t sum = 0;
+    MARK("test.each");
+    MARK("test.each");
+    mark_each(note_mark, &sum);
+    assert_int_equal(sum, 2);
+}
+
 static void a_star_matches_a_family(void **state)
 {
     (void)state;
@@ -107,6 +133,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(unarmed_points_do_nothing, disarm),
         cmocka_unit_test_teardown(the_nth_hit_fails_once, disarm),
+        cmocka_unit_test_teardown(always_means_from_then_on, disarm),
+        cmocka_unit_test_teardown(marks_are_listed, disarm),
         cmocka_unit_test_teardown(a_star_matches_a_family, disarm),
         cmocka_unit_test_teardown(a_sweep_ends_when_nothing_fires, disarm),
         cmocka_unit_test_teardown(environment_arms_several, disarm),

@@ -130,6 +130,44 @@ static NODISCARD unsigned recurse(unsigned depth)
     return depth == 0 ? (unsigned)frame[0] : recurse(depth - 1) + 1;
 }
 
+static void note_submitted(void *arg, struct pool *pool)
+{
+    (void)pool;
+    (*(unsigned *)arg)++;
+}
+
+static void done_here(struct pool_job *job)
+{
+    struct job *j = CONTAINER_OF(job, struct job, job);
+    assert_int_equal(j->result, 7);
+    if (++done_count == accepted)
+        loop_stop(l);
+}
+
+/* Without threads: nothing runs before the owner says so, one job each time. */
+static void a_driven_pool_runs_when_it_is_told(void **state)
+{
+    (void)state;
+    struct job jobs[3];
+    unsigned submitted = 0;
+    p = pool_new_driven(3, note_submitted, &submitted);
+    accepted = 3;
+    for (unsigned i = 0; i < 3; i++) {
+        jobs[i] = (struct job){.job = {.run = work, .done = done_here}};
+        assert_int_equal(pool_submit(p, box, &jobs[i].job), ST_OK);
+    }
+    assert_int_equal(submitted, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(jobs[i].result, 0);
+        assert_true(pool_step(p));
+        assert_int_equal(jobs[i].result, 7);
+    }
+    assert_false(pool_step(p));
+    assert_int_equal(done_count, 0);
+    loop_run(l);
+    assert_int_equal(done_count, 3);
+}
+
 static void deep(struct pool_job *job)
 {
     struct job *j = CONTAINER_OF(job, struct job, job);
@@ -174,7 +212,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(every_accepted_job_is_done_once_on_the_loop),
-        T(a_full_queue_refuses),
+        T(a_full_queue_refuses), T(a_driven_pool_runs_when_it_is_told),
         T(freeing_finishes_what_is_queued),
         T(the_stack_is_as_large_as_asked),
         T(a_pool_that_gives_way_does_it_alone),

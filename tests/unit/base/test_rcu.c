@@ -4,6 +4,9 @@
 #include "base/compiler.h"
 #include "base/rcu.h"
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define READERS 3
 #define VERSIONS 5000
@@ -115,10 +118,41 @@ static void wait_returns_after_the_reader_moved_on(void **state)
     pthread_join(thread, NULL);
 }
 
+static void count_up(void *arg)
+{
+    (*(unsigned *)arg)++;
+}
+
+/* In a process of its own: it is for good. */
+static void by_hand_nothing_runs_before_it_is_told(void **state)
+{
+    (void)state;
+    int result = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        unsigned ran = 0;
+        rcu_by_hand();
+        rcu_thread_register();
+        rcu_online();
+        rcu_defer(count_up, &ran);
+        rcu_defer(count_up, &ran);
+        rcu_wait();
+        bool early = ran != 0;
+        bool any = rcu_run_deferred(), again = rcu_run_deferred();
+        rcu_thread_unregister();
+        _exit(early || !any || again || ran != 2 ? 1 : 0);
+    }
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reader_never_sees_released_memory),
+        cmocka_unit_test(by_hand_nothing_runs_before_it_is_told),
         cmocka_unit_test(wait_returns_after_the_reader_moved_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
