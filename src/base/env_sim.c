@@ -76,6 +76,11 @@ struct sim {
     struct sim_random program, disk;
     status next_sync;
     uint64_t capacity;
+    unsigned calls_left; /* writing calls until the power goes; 0: it stays */
+    bool dark;           /* it went */
+    bool lies;           /* syncs do nothing */
+    void (*lost)(void *arg);
+    void *lost_arg;
 };
 
 static struct sim *sim_of(struct env *e)
@@ -275,6 +280,16 @@ static void select_changes(struct sim *s, const struct node *dir)
     }
 }
 
+/* Before each call that writes: is there power for it? */
+static status powered(struct sim *s)
+{
+    if (s->calls_left > 0 && --s->calls_left == 0) {
+        s->dark = true;
+        s->lost(s->lost_arg);
+    }
+    return s->dark ? ST_IO : ST_OK;
+}
+
 static status take_sync_result(struct sim *s)
 {
     status st = s->next_sync;
@@ -289,7 +304,10 @@ static status sim_sync_dir(struct env *e, const char *path)
     ST_TRY(lookup(s, path, &dir));
     if (!dir->is_dir)
         return ST_NOT_FOUND;
+    ST_TRY(powered(s));
     ST_TRY(take_sync_result(s));
+    if (s->lies)
+        return ST_OK;
     select_changes(s, dir);
     size_t kept = 0;
     for (size_t i = 0; i < s->change_count; i++) {
@@ -308,6 +326,7 @@ static status sim_rename(struct env *e, const char *from, const char *to)
     struct sim *s = sim_of(e);
     struct node *from_dir, *to_dir;
     char from_name[NAME_BYTES], to_name[NAME_BYTES];
+    ST_TRY(powered(s));
     ST_TRY(walk(s, from, &from_dir, from_name));
     ST_TRY(walk(s, to, &to_dir, to_name));
     struct node *n = child(s, from_dir, from_name);
@@ -329,6 +348,7 @@ static status sim_unlink(struct env *e, const char *path)
     struct sim *s = sim_of(e);
     struct node *dir;
     char name[NAME_BYTES];
+    ST_TRY(powered(s));
     ST_TRY(walk(s, path, &dir, name));
     struct node *n = child(s, dir, name);
     if (n == NULL)
@@ -344,6 +364,7 @@ static status sim_mkdir(struct env *e, const char *path)
     struct sim *s = sim_of(e);
     struct node *dir;
     char name[NAME_BYTES];
+    ST_TRY(powered(s));
     ST_TRY(walk(s, path, &dir, name));
     if (child(s, dir, name) != NULL)
         return ST_EXISTS;
@@ -393,6 +414,8 @@ static status sim_open(struct env *e, const char *path, int flags, struct env_fi
     struct sim *s = sim_of(e);
     struct node *n = NULL;
     *out = NULL;
+    if (flags & ENV_CREATE)
+        ST_TRY(powered(s));
     ST_TRY(find_or_create(s, path, flags, &n));
     struct env_file *f = must(calloc(1, sizeof *f));
     f->node = n;
@@ -452,16 +475,23 @@ static status sim_pwritev(struct env *e, struct env_file *f, const struct iovec 
             memcpy(all + done, iov[i].iov_base, iov[i].iov_len);
         done += iov[i].iov_len;
     }
-    sim_file_write(&f->node->file, all, n, at);
+    /* Without power some of it may have reached the disk: the power cut decides. */
+    bool lit = !sim_of(e)->dark;
+    status st = powered(sim_of(e));
+    if (lit)
+        sim_file_write(&f->node->file, all, n, at);
     free(all);
-    return ST_OK;
+    return st;
 }
 
 static status sim_datasync(struct env *e, struct env_file *f)
 {
     if (f->node == NULL)
         return ST_IO;
+    ST_TRY(powered(sim_of(e)));
     status st = take_sync_result(sim_of(e));
+    if (st == ST_OK && sim_of(e)->lies)
+        return ST_OK;
     if (st == ST_OK)
         sim_file_sync(&f->node->file);
     else
@@ -475,6 +505,7 @@ static status sim_truncate(struct env *e, struct env_file *f, uint64_t size)
         return ST_IO;
     if (is_full(sim_of(e), f->node, size))
         return ST_DISK_FULL;
+    ST_TRY(powered(sim_of(e)));
     sim_file_resize(&f->node->file, size);
     return ST_OK;
 }
@@ -597,6 +628,8 @@ void env_sim_kill(struct env *e)
         CONTAINER_OF(it, struct node, all)->locked = false;
     }
     s->next_sync = ST_OK;
+    s->calls_left = 0;
+    s->dark = false;
     sweep(s);
 }
 
@@ -625,4 +658,38 @@ void env_sim_fail_next_sync(struct env *e, status st)
 void env_sim_set_capacity(struct env *e, uint64_t max_bytes)
 {
     sim_of(e)->capacity = max_bytes;
+}
+
+void env_sim_lose_power_at(struct env *e, unsigned calls, void (*lost)(void *arg), void *arg)
+{
+    struct sim *s = sim_of(e);
+    s->calls_left = calls;
+    s->lost = lost;
+    s->lost_arg = arg;
+}
+
+void env_sim_lie(struct env *e, bool lies)
+{
+    sim_of(e)->lies = lies;
+}
+
+void env_sim_wipe(struct env *e)
+{
+    struct sim *s = sim_of(e);
+    s->change_count = 0;
+    s->root->current.count = s->root->durable.count = 0;
+    s->lies = false;
+    sweep(s);
+}
+
+void env_sim_settle(struct env *e)
+{
+    struct sim *s = sim_of(e);
+    for (size_t i = 0; i < s->change_count; i++)
+        change_make_durable(&s->changes[i]);
+    s->change_count = 0;
+    LIST_FOR_EACH(it, &s->nodes) {
+        sim_file_settle(&CONTAINER_OF(it, struct node, all)->file);
+    }
+    sweep(s);
 }

@@ -19,6 +19,15 @@ void env_sim_power_cut(struct env *e);
 /* Closes everything but keeps all writes: a killed process, a surviving kernel. */
 void env_sim_kill(struct env *e);
 void env_sim_fail_next_sync(struct env *e, status st); /* once */
+/* The power goes at the CALLS-th next call that writes to the disk, in the middle of it: that call
+ * and all behind it fail with ST_IO, and LOST says so, until env_sim_power_cut. 0: it stays. */
+void env_sim_lose_power_at(struct env *e, unsigned calls, void (*lost)(void *arg), void *arg);
+/* While LIES, syncs say that they were done and do nothing. */
+void env_sim_lie(struct env *e, bool lies);
+/* Everything that was written is on the disk. */
+void env_sim_settle(struct env *e);
+/* After a power cut or kill: an empty disk in the place of this one. */
+void env_sim_wipe(struct env *e);
 void env_sim_set_capacity(struct env *e,
                           uint64_t max_bytes); /* 0: no limit; beyond it ST_DISK_FULL */
 

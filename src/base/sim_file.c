@@ -217,6 +217,11 @@ void sim_file_sync_failed(struct sim_file *f)
         f->ops[i].doomed = !f->ops[i].durable;
 }
 
+void sim_file_settle(struct sim_file *f)
+{
+    forget_ops(f);
+}
+
 static void undo(struct sim_file *f, const struct sim_op *op)
 {
     if (op->n > 0)

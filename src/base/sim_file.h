@@ -34,6 +34,8 @@ void sim_file_resize(struct sim_file *f, uint64_t size);
 void sim_file_sync(struct sim_file *f);
 /* A sync that failed: what was waiting for it may be lost, also when a later sync succeeds. */
 void sim_file_sync_failed(struct sim_file *f);
+/* All of it is on the disk, whatever syncs did. */
+void sim_file_settle(struct sim_file *f);
 /* Every operation since the last sync is kept, torn or dropped, each on its own. */
 void sim_file_power_cut(struct sim_file *f, struct sim_random *r);
 

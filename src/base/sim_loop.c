@@ -18,6 +18,8 @@ struct sim_loop {
     struct sim_world *world;
     struct env *env;
     struct sim_event turn;
+    uint64_t frozen_until_us;
+    bool abandoned;
 };
 
 struct sim_timer {
@@ -34,7 +36,7 @@ static struct sim_loop *sim_of(struct loop_driver *d)
 static void wake(struct loop_driver *d)
 {
     struct sim_loop *s = sim_of(d);
-    if (s->turn.place == 0)
+    if (s->turn.place == 0 && !s->abandoned)
         sim_world_at(s->world, &s->turn,
                      sim_world_now_us(s->world) +
                          sim_random_below(sim_world_random(s->world), TURN_US_MAX));
@@ -51,9 +53,40 @@ void sim_loop_enter(struct loop *l)
     enter(sim_of(loop__driver(l)));
 }
 
+/* E waits for the end of the freeze, or for ever. */
+static bool held(struct sim_loop *s, struct sim_event *e)
+{
+    if (s->abandoned)
+        return true;
+    if (s->frozen_until_us <= sim_world_now_us(s->world))
+        return false;
+    sim_world_at(s->world, e, s->frozen_until_us);
+    return true;
+}
+
+void sim_loop_freeze(struct loop *l, uint64_t until_us)
+{
+    sim_of(loop__driver(l))->frozen_until_us = until_us;
+}
+
+bool sim_loop_frozen(struct loop *l)
+{
+    const struct sim_loop *s = sim_of(loop__driver(l));
+    return s->frozen_until_us > sim_world_now_us(s->world);
+}
+
+void sim_loop_abandon(struct loop *l)
+{
+    struct sim_loop *s = sim_of(loop__driver(l));
+    s->abandoned = true;
+    sim_world_cancel(s->world, &s->turn);
+}
+
 static void on_turn_end(struct sim_event *e)
 {
     struct sim_loop *s = CONTAINER_OF(e, struct sim_loop, turn);
+    if (held(s, e))
+        return;
     loop__set_now(s->loop, env_mono_us(s->env));
     loop__turn_end(s->loop);
 }
@@ -61,6 +94,8 @@ static void on_turn_end(struct sim_event *e)
 static void on_timer(struct sim_event *e)
 {
     struct sim_timer *t = CONTAINER_OF(e, struct sim_timer, event);
+    if (held(t->loop, e))
+        return;
     enter(t->loop);
     loop__timer_fire(t->timer);
 }
@@ -80,6 +115,8 @@ static void *timer_new(struct loop_driver *d, struct loop_timer *timer)
 static void timer_start(void *timer, uint64_t after_us)
 {
     struct sim_timer *t = timer;
+    if (t->loop->abandoned)
+        return;
     sim_world_at(t->loop->world, &t->event, sim_world_now_us(t->loop->world) + after_us);
 }
 

@@ -10,10 +10,16 @@
 
 #include "base/loop.h"
 #include "base/sim_world.h"
+#include <stdbool.h>
 
 /* Freed by loop_free. Its clock is E's monotonic one. */
 struct loop *sim_loop_new(struct sim_world *w, struct env *e);
 /* Before a callback on L from outside: it is now, and the turn that has begun will end. */
 void sim_loop_enter(struct loop *l);
+/* The process is stopped until then: timers and turns wait; its owner calls nothing on it. */
+void sim_loop_freeze(struct loop *l, uint64_t until_us);
+bool sim_loop_frozen(struct loop *l);
+/* The process is gone, and nothing of it runs any more; its memory is left as it is. */
+void sim_loop_abandon(struct loop *l);
 
 #endif

@@ -80,6 +80,7 @@ struct host {
     struct env *env;
     char name[40];
     bool down;
+    uint64_t frozen_until_us;
     unsigned descriptors, next_port;
 };
 
@@ -380,10 +381,21 @@ static void receive_buffer(struct end *e)
     arm(e);
 }
 
+/* EV waits while the process of HOST is stopped. */
+static bool frozen(struct sim_net *n, unsigned host, struct sim_event *ev)
+{
+    if (n->hosts[host].frozen_until_us <= now(n))
+        return false;
+    sim_world_at(n->world, ev, n->hosts[host].frozen_until_us);
+    return true;
+}
+
 /* One callback at most (X1). */
 static void on_arrive(struct sim_event *ev)
 {
     struct end *e = CONTAINER_OF(ev, struct end, arrive);
+    if (frozen(e->net, e->host, ev))
+        return;
     ASSERT_INV("X1", !e->dead && !e->calling && e->state != END_OVER);
     if (e->drained) {
         e->drained = false;
@@ -407,7 +419,7 @@ static void on_limit(struct sim_event *ev)
 {
     struct end *e = CONTAINER_OF(ev, struct end, limit);
     uint64_t due_us = e->progress_us + ENV_NET_UNACKNOWLEDGED_US;
-    if (e->dead || e->state == END_OVER)
+    if (e->dead || e->state == END_OVER || frozen(e->net, e->host, ev))
         return;
     if (e->state == END_OPENING) {
         e->net->stats.timeouts++;
@@ -503,6 +515,8 @@ static void on_syn(struct sim_event *ev)
     if (l == NULL) {
         n->stats.refused++;
         packet_to(e, PACKET_RESET, NULL, 0)->why = "connect: refused";
+    } else if (frozen(n, l->host, ev)) {
+        return;
     } else if (!descriptors_left(n, l->host)) {
         packet_to(e, PACKET_OPENED, NULL, 0);
         packet_to(e, PACKET_FIN, NULL, 0);
@@ -719,6 +733,11 @@ void sim_net_damage(struct sim_net *n, unsigned from, unsigned to, unsigned pack
     n->links[from][to].damage = packets_per_million;
 }
 
+void sim_net_freeze(struct sim_net *n, unsigned host, uint64_t until_us)
+{
+    n->hosts[host].frozen_until_us = until_us;
+}
+
 void sim_net_descriptors(struct sim_net *n, unsigned host, unsigned max)
 {
     n->hosts[host].descriptors = max;
@@ -794,6 +813,7 @@ void sim_net_crash(struct sim_net *n, unsigned host, bool silent)
 void sim_net_restart(struct sim_net *n, unsigned host)
 {
     n->hosts[host].down = false;
+    n->hosts[host].frozen_until_us = 0;
     paths_opened(n);
 }
 

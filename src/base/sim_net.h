@@ -35,6 +35,8 @@ void sim_net_break(struct sim_net *n, unsigned a, unsigned b);
  * Its kernel resets the connections, unless the whole machine is gone (SILENT). */
 void sim_net_crash(struct sim_net *n, unsigned host, bool silent);
 void sim_net_restart(struct sim_net *n, unsigned host);
+/* HOST's process is stopped until then: its kernel goes on, none of its callbacks runs. */
+void sim_net_freeze(struct sim_net *n, unsigned host, uint64_t until_us);
 /* HOST has so many descriptors for streams; 0: no limit. */
 void sim_net_descriptors(struct sim_net *n, unsigned host, unsigned max);
 

@@ -237,6 +237,79 @@ static void a_full_disk_refuses_growth_only(void **state)
     env_sim_free(e);
 }
 
+static void note_power(void *arg)
+{
+    (*(unsigned *)arg)++;
+}
+
+/* The second of three writes is the last call: it may be there in part, the third is not. */
+static void power_goes_in_the_middle_of_a_call(void **state)
+{
+    (void)state;
+    unsigned lost = 0, parts = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct env_file *f;
+        struct env *e = world_with_synced_file(seed, &f);
+        uint8_t after[4096], block[2048];
+        struct iovec iov = {block, sizeof block};
+        memset(block, 'x', sizeof block);
+        env_sim_lose_power_at(e, 2, note_power, &lost);
+        put(e, f, "A", 1, 0);
+        assert_int_equal(e->ops->pwritev(e, f, &iov, 1, 512), ST_IO);
+        assert_int_equal(e->ops->pwritev(e, f, &iov, 1, 0), ST_IO);
+        assert_int_equal(e->ops->datasync(e, f), ST_IO);
+        assert_int_equal(e->ops->mkdir(e, "/d"), ST_IO);
+        assert_int_equal(lost, seed + 1);
+        env_sim_power_cut(e);
+        get(e, "/a", after, sizeof after);
+        assert_true(after[0] == 'S' || after[0] == 'A');
+        assert_int_equal(after[4000], 'S');
+        parts += after[512] != after[2559];
+        assert_int_equal(e->ops->mkdir(e, "/d"), ST_OK);
+        e->ops->close(e, f);
+        env_sim_free(e);
+    }
+    assert_true(parts > 0);
+}
+
+/* What a disk lied about is there as long as the power is, and for good if it is settled. */
+static void a_sync_that_lies_does_nothing(void **state)
+{
+    (void)state;
+    unsigned lost = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct env_file *f;
+        struct env *e = world_with_synced_file(seed, &f);
+        uint8_t after[4096];
+        env_sim_lie(e, true);
+        put(e, f, "A", 1, 0);
+        assert_int_equal(e->ops->datasync(e, f), ST_OK);
+        assert_int_equal(e->ops->mkdir(e, "/d"), ST_OK);
+        assert_int_equal(e->ops->sync_dir(e, "/"), ST_OK);
+        if (seed % 2 == 0)
+            env_sim_settle(e);
+        env_sim_power_cut(e);
+        get(e, "/a", after, sizeof after);
+        lost += after[0] == 'S';
+        assert_true(seed % 2 == 1 || after[0] == 'A');
+        assert_true(seed % 2 == 1 || e->ops->mkdir(e, "/d") == ST_EXISTS);
+        env_sim_free(e);
+    }
+    assert_true(lost > 0);
+}
+
+static void a_wiped_disk_is_empty(void **state)
+{
+    (void)state;
+    struct env_file *f;
+    struct env *e = world_with_synced_file(1, &f);
+    env_sim_power_cut(e);
+    env_sim_wipe(e);
+    assert_false(exists(e, "/a"));
+    assert_int_equal(e->ops->mkdir(e, "/a"), ST_OK);
+    env_sim_free(e);
+}
+
 static void one_seed_is_one_run(void **state)
 {
     (void)state;
@@ -324,6 +397,9 @@ int main(void)
         cmocka_unit_test(a_failed_sync_loses_what_it_was_for),
         cmocka_unit_test(a_kill_keeps_all_writes_and_frees_the_lock),
         cmocka_unit_test(a_full_disk_refuses_growth_only),
+        cmocka_unit_test(power_goes_in_the_middle_of_a_call),
+        cmocka_unit_test(a_sync_that_lies_does_nothing),
+        cmocka_unit_test(a_wiped_disk_is_empty),
         cmocka_unit_test(one_seed_is_one_run),
         cmocka_unit_test(time_passes_only_when_told),
         cmocka_unit_test(random_histories_keep_their_synced_bytes),
