@@ -145,6 +145,8 @@ struct cl_node {
     struct cl_forward *forward;     /* the same */
     struct cl_service *service;     /* the same */
     struct cl_options options;
+    bool driven; /* by DRIVE: a simulation */
+    struct cl_drive drive;
     uint64_t incarnation; /* of this process, in every command's origin */
     uint64_t started_us;
     int64_t started_unix_us;

@@ -21,6 +21,7 @@
  */
 #include "cluster/host.h"
 #include "base/assert.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "cluster/others.h"
 #include "cluster/roles.h"
@@ -326,7 +327,8 @@ static void begin_serving(struct cl_host *h, struct cl_shard *s)
     s->opened = true;
     /* Above what earlier leaders stamped and what they may have let others read. */
     hlc_raise(&n->hlc, kv_state_applied_ts(s->state));
-    hlc_raise(&n->hlc, raft_read_floor(s->raft));
+    if (!fault_point("host.broken_floor"))
+        hlc_raise(&n->hlc, raft_read_floor(s->raft));
     cl__node_bootstrap(n, s);
     cl_roles_led(n);
 }

@@ -153,12 +153,24 @@ static void make_reactor(struct cl_node *n, unsigned i)
 {
     struct cl_reactor *r = &n->reactors[i];
     r->index = i;
-    r->loop = loop_new();
+    r->loop = n->driven ? n->drive.loop : loop_new();
     r->mailbox = mailbox_new(r->loop);
+}
+
+static struct pool *make_pool(struct cl_node *n, const char *name, unsigned threads, size_t stack,
+                              unsigned queue_max)
+{
+    if (n->driven)
+        return pool_new_driven(queue_max, n->drive.submitted, n->drive.arg);
+    return pool_new(name, threads, stack, queue_max);
 }
 
 static status open_store(struct cl_node *n, struct err *err)
 {
+    if (n->driven) {
+        n->store = n->drive.store;
+        return ST_OK;
+    }
     struct kv_store_options o = {.block_cache_bytes = n->options.block_cache_bytes,
                                  .write_buffer_bytes = n->options.write_buffer_bytes,
                                  .background_threads = n->options.background_threads};
@@ -178,13 +190,14 @@ static status open_store(struct cl_node *n, struct err *err)
 
 static status open_transport(struct cl_node *n, struct err *err)
 {
-    struct cl_transport_options o = {.env = n->env,
-                                     .loop = n->reactors[0].loop,
-                                     .topology = &n->topology,
-                                     .cluster_id = n->identity.cluster_id,
-                                     .store_id = n->identity.store_id,
-                                     .events = cl_host_events(),
-                                     .arg = n};
+    struct cl_transport_options o = {
+        .env = n->env,
+        .loop = n->reactors[0].loop,
+        .topology = &n->topology,
+        .cluster_id = n->identity.cluster_id,
+        .store_id = n->identity.store_id,
+        .events = n->driven && n->drive.events != NULL ? n->drive.events : cl_host_events(),
+        .arg = n};
     if (n->topology.count < 2)
         return ST_OK;
     cl_transport_defaults(&o);
@@ -217,11 +230,12 @@ static status build(struct cl_node *n, struct err *err)
     n->steady_mono_us = env_mono_us(n->env);
     for (unsigned i = 0; i < n->options.reactors; i++)
         make_reactor(n, i);
-    n->pool = pool_new("pool", n->options.pool_threads, 0, POOL_QUEUE_MAX);
-    n->parse_pool = pool_new("parse", n->options.parse_threads, PARSE_STACK_BYTES, POOL_QUEUE_MAX);
-    n->query_pool = pool_new("query", QUERY_THREADS, 0, POOL_QUEUE_MAX);
+    n->pool = make_pool(n, "pool", n->options.pool_threads, 0, POOL_QUEUE_MAX);
+    n->parse_pool =
+        make_pool(n, "parse", n->options.parse_threads, PARSE_STACK_BYTES, POOL_QUEUE_MAX);
+    n->query_pool = make_pool(n, "query", QUERY_THREADS, 0, POOL_QUEUE_MAX);
     n->long_reads = cl_long_reads_new(n);
-    n->flush_pool = pool_new("flush", FLUSH_THREADS, 0, CL_SHARDS);
+    n->flush_pool = make_pool(n, "flush", FLUSH_THREADS, 0, CL_SHARDS);
     pool_give_way(n->flush_pool);
     n->sink = cl_sink_new(n);
     n->reclaim = cl_reclaim_new(n);
@@ -235,13 +249,16 @@ static status build(struct cl_node *n, struct err *err)
     return open_transport(n, err);
 }
 
-status cl_node_open(struct env *env, const struct config *config, const char *dir,
-                    struct cl_node **out, struct err *err)
+static status open_node(struct env *env, const struct config *config, const char *dir,
+                        const struct cl_drive *drive, struct cl_node **out, struct err *err)
 {
     struct cl_node *n = calloc(1, sizeof *n);
     ASSERT(n != NULL);
     n->env = env;
     n->config = config;
+    n->driven = drive != NULL;
+    if (drive != NULL)
+        n->drive = *drive;
     n->dir = strdup(dir);
     ASSERT(n->dir != NULL);
     cl__options_read(config, &n->options);
@@ -263,6 +280,24 @@ status cl_node_open(struct env *env, const struct config *config, const char *di
     }
     *out = n;
     return ST_OK;
+}
+
+status cl_node_open(struct env *env, const struct config *config, const char *dir,
+                    struct cl_node **out, struct err *err)
+{
+    return open_node(env, config, dir, NULL, out, err);
+}
+
+status cl_node_open_driven(struct env *env, const struct config *config, const char *dir,
+                           const struct cl_drive *drive, struct cl_node **out, struct err *err)
+{
+    return open_node(env, config, dir, drive, out, err);
+}
+
+bool cl_node_step_log(struct cl_node *n)
+{
+    ASSERT(n->driven);
+    return raft_log_step(n->stream.log);
 }
 
 static void *reactor_main(void *arg)
@@ -287,7 +322,7 @@ void cl_node_start(struct cl_node *n, void (*ready)(void *arg),
     loop_timer_start(n->timer, 0); /* its first run campaigns */
     if (n->host != NULL)
         cl_host_start(n->host);
-    for (unsigned i = 0; i < n->options.reactors; i++) {
+    for (unsigned i = 0; i < n->options.reactors && !n->driven; i++) {
         int e = pthread_create(&n->threads[i], NULL, reactor_main, &n->reactors[i]);
         ASSERT(e == 0);
         n->running++;
@@ -520,7 +555,8 @@ void cl_node_close(struct cl_node *n)
     cl_forward_free(n->forward);
     cl_service_free(n->service);
     rcu_barrier_all();
-    kv_store_close(n->store);
+    if (!n->driven)
+        kv_store_close(n->store);
     loop_timer_free(n->timer);
     loop_turn_free(n->turn);
     for (unsigned i = 0; i < n->options.reactors; i++)

@@ -32,6 +32,24 @@ struct cl_reactor {
  * ST_LOCKED (another process), ST_INVALID (foreign or newer format), ST_CORRUPT (damage), ST_IO. */
 NODISCARD status cl_node_open(struct env *env, const struct config *config, const char *dir,
                               struct cl_node **out, struct err *err);
+/* What stands in for threads where a simulator runs the node, on one thread and in virtual time. */
+struct cl_transport_events;
+struct kv_store;
+struct cl_drive {
+    struct loop *loop;      /* the reactor's (base/sim_loop.h); the node frees it */
+    struct kv_store *store; /* in place of DIR's; outlives the node, as a disk does */
+    /* A job waits in P, which is the node's: pool_step. */
+    void (*submitted)(void *arg, struct pool *p);
+    void *arg;
+    /* In place of cl_host_events, which it calls; NULL: those. */
+    const struct cl_transport_events *events;
+};
+/* As cl_node_open. There are no threads: cl_node_start only starts, and cl_node_step_log writes. */
+NODISCARD status cl_node_open_driven(struct env *env, const struct config *config, const char *dir,
+                                     const struct cl_drive *drive, struct cl_node **out,
+                                     struct err *err);
+/* One write of the log, or one step of its housekeeping. False: there was nothing to do. */
+bool cl_node_step_log(struct cl_node *n);
 /* Starts the reactors. READY runs on reactor 0 when clients may come: alone, when all shards serve;
  * among other nodes, when they have what was committed when this node joined, or nobody was there
  * to join for a while. Then a statement of a shard that is led elsewhere, or nowhere, ends with

@@ -11,7 +11,6 @@
 #include "cluster/snapshot_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #define NOTE_VERSION 1u
 
@@ -199,16 +198,22 @@ struct cl_snapshot_counters cl_snapshots_counters(const struct cl_snapshots *x)
 
 /* -- the object -------------------------------------------------------------------------------- */
 
+static void ignore_name(void *arg, const char *name)
+{
+    UNUSED(arg);
+    UNUSED(name);
+}
+
 /* Files of transfers that a crash ended: a load of each shard empties its directory. */
 static void clean(struct cl_snapshots *x)
 {
+    struct env *env = x->node->env;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_snapshot_receive *r = &x->receives[i];
         struct kv_store_load *left;
-        struct stat is;
         int n = snprintf(r->dir, sizeof r->dir, "%s/snapshot/%u", x->node->dir, i + 1);
         ASSERT(n > 0 && n < (int)sizeof r->dir);
-        if (stat(r->dir, &is) != 0)
+        if (env->ops->list(env, r->dir, ignore_name, NULL) != ST_OK)
             continue;
         LOG_INFO("snapshot.cleaned", LOG_STR("dir", r->dir));
         if (kv_store_load_new(x->node->store, r->dir, &left) == ST_OK)

@@ -24,9 +24,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "cluster/snapshot_internal.h"
-#include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #define PATIENCE_US 120000000u /* a flush of the sender may take its retention */
 #define SAID_BYTES 1024u       /* of the entry in the log */
@@ -47,10 +45,12 @@ static void touch(struct cl_snapshot_receive *r)
 
 static status prepare(struct cl_snapshot_receive *r)
 {
+    struct env *env = r->all->node->env;
     char parent[sizeof r->dir];
     snprintf(parent, sizeof parent, "%s/snapshot", r->all->node->dir);
-    if (mkdir(parent, 0700) != 0 && errno != EEXIST)
-        return errno == ENOSPC ? ST_DISK_FULL : ST_IO;
+    status st = env->ops->mkdir(env, parent);
+    if (st != ST_OK && st != ST_EXISTS)
+        return st;
     return kv_load_new(r->shard->state, r->dir, id_of(r), bytes_make(r->note.data, r->note.size),
                        &r->load);
 }

@@ -314,7 +314,7 @@ static void say_installed(struct cl_node *n, struct cl_shard *s)
 void cl__stream_start(struct cl_node *n)
 {
     struct raft_log_events events = {.arg = n, .on_stored = on_stored, .on_failed = on_log_failed};
-    raft_log_start(n->stream.log, n->reactors[0].mailbox, &events);
+    raft_log_start(n->stream.log, n->driven ? NULL : n->reactors[0].mailbox, &events);
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         if (n->shards[i]->unsaid)
             say_installed(n, n->shards[i]);

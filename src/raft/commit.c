@@ -75,7 +75,8 @@ void raft__commit_advance(struct raft *r)
 
     if (r->role != RAFT_LEADER)
         return;
-    uint64_t index = r->lone ? r->stored : raft__quorum_of(r, r->stored, match_of);
+    bool alone = r->lone || RAFT_BROKEN(RAFT__BREAK_COMMIT_ALONE);
+    uint64_t index = alone ? r->stored : raft__quorum_of(r, r->stored, match_of);
     if (index <= r->commit)
         return;
     if (!raft__term_of(r, index, &term) ||

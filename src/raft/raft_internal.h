@@ -108,6 +108,7 @@ enum raft__break {
     RAFT__BREAK_NO_PROMISE,    /* votes while a leader is heard */
     RAFT__BREAK_KEEP_CONFLICT, /* installs a snapshot under a log that conflicts with it */
     RAFT__BREAK_SLEEPER_VOTES, /* forgets who counts on its sleep */
+    RAFT__BREAK_COMMIT_ALONE,  /* what the own log has is committed */
     RAFT__BREAKS
 };
 extern enum raft__break raft__broken;
