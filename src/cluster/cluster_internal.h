@@ -234,9 +234,12 @@ static inline void cl__node_stir(struct cl_node *n)
 }
 /* The same, and the next turn comes at once if the hook has run. */
 void cl__node_kick(struct cl_node *n);
-/* Time for stamps: the wall clock, but going on at the monotonic clock's pace where the wall clock
- * fell back, so that log time always moves and no flush waits for an hour to pass again. */
+/* Time for stamps: the wall clock, but going on a little slower than the monotonic clock where the
+ * wall clock fell back, so that log time always moves and no flush waits for an hour to pass again;
+ * and yet the wall clock catches up. */
 int64_t cl__node_now_us(struct cl_node *n);
+/* The same where the clock of another leader, whose stamps go on here, was ahead of this one. */
+void cl__node_raise_now(struct cl_node *n, hlc_ts at_least);
 struct kv_origin cl__node_origin(struct cl_node *n);
 /* Runs JOB on the pool, counted so that a stop waits for it; its done calls cl__job_done. When the
  * queue is full the job runs later, without an error: it is tried again by the timer. */

@@ -110,6 +110,8 @@ static void role_changed(struct cl_host *h, struct cl_shard *s)
         s->leading = true;
         s->leading_term = term;
         s->ready_index = raft_last_index(s->raft);
+        /* Before it serves: a flush for a snapshot may wait for log time, and serving for that. */
+        cl__node_raise_now(h->node, kv_state_applied_ts(s->state));
         log_role(s, "shard.leader");
         tell_of_nodes(h, s);
     }
@@ -327,6 +329,7 @@ static void begin_serving(struct cl_host *h, struct cl_shard *s)
     s->opened = true;
     /* Above what earlier leaders stamped and what they may have let others read. */
     hlc_raise(&n->hlc, kv_state_applied_ts(s->state));
+    cl__node_raise_now(n, kv_state_applied_ts(s->state));
     if (!fault_point("host.broken_floor"))
         hlc_raise(&n->hlc, raft_read_floor(s->raft));
     cl__node_bootstrap(n, s);

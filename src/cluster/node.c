@@ -41,6 +41,7 @@
 #define PARSE_STACK_BYTES (64u << 20)
 #define QUERY_THREADS 2u
 #define FLUSH_THREADS 2u
+#define SLOWER 8          /* time ahead of the wall clock passes slower by one part in so many */
 #define JOIN_ELECTIONS 5u /* a node opens without the others after so many election timeouts */
 
 static const struct {
@@ -601,10 +602,18 @@ int64_t cl__node_now_us(struct cl_node *n)
 {
     int64_t wall_us = env_unix_us(n->env);
     uint64_t mono_us = env_mono_us(n->env);
-    int64_t steady_us = n->steady_us + (int64_t)(mono_us - n->steady_mono_us);
+    int64_t passed_us = (int64_t)(mono_us - n->steady_mono_us);
+    int64_t steady_us = n->steady_us + passed_us - passed_us / SLOWER;
     n->steady_us = wall_us > steady_us ? wall_us : steady_us;
     n->steady_mono_us = mono_us;
     return n->steady_us;
+}
+
+void cl__node_raise_now(struct cl_node *n, hlc_ts at_least)
+{
+    int64_t now_us = cl__node_now_us(n);
+    if (hlc_unix_us(at_least) > now_us)
+        n->steady_us = hlc_unix_us(at_least);
 }
 
 struct kv_origin cl__node_origin(struct cl_node *n)

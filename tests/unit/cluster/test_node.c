@@ -173,6 +173,54 @@ static void flush_does_not_wait_for_a_clock_that_fell_back(void **state)
     fx_fini(&f);
 }
 
+struct raised {
+    struct fixture *f;
+    hlc_ts stamp;
+    int64_t before_us, after_us;
+    uint64_t from_us, to_us; /* by the monotonic clock */
+};
+
+static void raise_time(void *arg)
+{
+    struct raised *r = arg;
+    hlc_raise(&r->f->node->hlc, r->stamp);
+    cl__node_raise_now(r->f->node, r->stamp);
+    r->from_us = env_mono_us(fx_env());
+    r->before_us = cl__node_now_us(r->f->node);
+}
+
+static void look_at_time(void *arg)
+{
+    struct raised *r = arg;
+    r->after_us = cl__node_now_us(r->f->node);
+    r->to_us = env_mono_us(fx_env());
+}
+
+/* A leader whose predecessor's clock was an hour ahead: stamps go on from there, and log time
+ * passes; the wall clock catches up. */
+static void log_time_goes_on_above_the_stamps_of_another(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    fx_init(&f);
+    fx_set(&f, "mvcc.retention", "20ms");
+    fx_open(&f);
+    struct raised r = {.f = &f,
+                       .stamp = hlc_from_us(env_unix_us(fx_env()) + INT64_C(3600) * 1000000)};
+    fx_on_reactor(&f, raise_time, &r);
+    assert_true(r.before_us >= hlc_unix_us(r.stamp));
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_kv_put(&x.arena, "a", "v")), ST_OK);
+    assert_int_equal(fx_call(&x, "flush"), ST_OK);
+    fx_clock_advance(80000000);
+    fx_on_reactor(&f, look_at_time, &r);
+    int64_t passed_us = (int64_t)(r.to_us - r.from_us);
+    assert_in_range(r.after_us - r.before_us, 70000000, passed_us - passed_us / 10);
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 static void small_memtables_flush_by_themselves(void **state)
 {
     UNUSED(state);
@@ -636,6 +684,7 @@ int main(void)
         cmocka_unit_test(stamps_ascend_over_restarts),
         cmocka_unit_test(flush_persists_and_cuts_the_log),
         cmocka_unit_test(flush_does_not_wait_for_a_clock_that_fell_back),
+        cmocka_unit_test(log_time_goes_on_above_the_stamps_of_another),
         cmocka_unit_test(small_memtables_flush_by_themselves),
         cmocka_unit_test(replay_does_not_grow_with_what_is_stored),
         cmocka_unit_test(stop_in_good_order_leaves_nothing_to_replay),
