@@ -128,6 +128,9 @@ CLOSE ALL;
 RESET ALL;
 ;
 /* nothing */
+-- one version in it
+SELECT version() \gset
+SELECT :'version' LIKE 'PostgreSQL 15.%(metadb %' AS named, :'version' LIKE '%(metadb%(metadb%' AS twice;
 -- refused
 CREATE TABLE t (a int);
 DROP TABLE meta;
@@ -141,3 +144,7 @@ DO $$ BEGIN NULL; END $$;
 CREATE DATABASE x;
 GRANT SELECT ON meta TO PUBLIC;
 SET CONSTRAINTS ALL DEFERRED;
+GRANT r1 TO r2;
+CHECKPOINT;
+LOCK TABLE meta;
+IMPORT FOREIGN SCHEMA x FROM SERVER y INTO z;

@@ -239,8 +239,7 @@ status pl__compile_copy(struct pl__compile *c, const struct ast_stmt *s)
         return ST_OK;
     }
     if (def->read_only || pl__rules_of(def->table)->insert == PATTERN_NONE)
-        return pl__error(c, s->table.at, ST_DENIED, NULL, "permission denied for table %s",
-                         def->name);
+        return pl__read_only(c, &s->table, def);
     return ST_OK;
 }
 

@@ -403,6 +403,47 @@ static status named(struct pl__compile *c, const struct ast_stmt *s, enum pl_kin
     return ST_OK;
 }
 
+/* What a person needs to know who has tried WORDS; nothing where nothing fits. */
+static void say_why(struct err *err, const char *words)
+{
+    static const char roles[] = "Roles have names, passwords and attributes, and privileges on a "
+                                "database; they do not belong to other roles.";
+    static const char databases[] = "The databases are metadb and postgres.";
+    static const char definitions[] = "The tables of metadb are fixed.";
+    static const char upkeep[] = "Nothing has to be maintained by statements.";
+    static const struct {
+        const char *first, *why;
+    } list[] = {
+        {"GRANT", roles},
+        {"REVOKE", roles},
+        {"ALTER ROLE", roles},
+        {"ALTER USER", roles},
+        {"CREATE DATABASE", databases},
+        {"DROP DATABASE", databases},
+        {"ALTER DATABASE", databases},
+        {"CREATE", definitions},
+        {"ALTER", definitions},
+        {"DROP", definitions},
+        {"TRUNCATE", definitions},
+        {"COMMENT", definitions},
+        {"VACUUM", upkeep},
+        {"ANALYZE", upkeep},
+        {"CLUSTER", upkeep},
+        {"REINDEX", upkeep},
+        {"CHECKPOINT", "Every commit is durable before it is answered."},
+        {"LOCK", "Nothing waits for locks; a row that FOR UPDATE reads counts as written."},
+        {"DO", "There are no procedural languages."},
+        {"CALL", "There are no procedures."},
+    };
+    for (unsigned i = 0; i < ARRAY_LEN(list); i++) {
+        size_t n = strlen(list[i].first);
+        if (strncmp(words, list[i].first, n) == 0 && (words[n] == '\0' || words[n] == ' ')) {
+            err_detail(err, "%s", list[i].why);
+            return;
+        }
+    }
+}
+
 /* CREATE DATABASE, VACUUM, …: named by the first words of the text. */
 status pl__unsupported(struct pl__compile *c, const struct ast_stmt *s)
 {
@@ -423,8 +464,7 @@ status pl__unsupported(struct pl__compile *c, const struct ast_stmt *s)
     words[n] = '\0';
     pl__error(c, -1, ST_UNSUPPORTED, NULL, "%s is not supported",
               n == 0 ? "this statement" : words);
-    err_detail(c->err,
-               "The tables of metadb are fixed; databases are not managed by statements yet.");
+    say_why(c->err, words);
     err_hint(c->err, "SELECT * FROM metadb.patterns");
     return ST_UNSUPPORTED;
 }

@@ -132,16 +132,21 @@ static status begin(struct pl__compile *c, const struct kv_table_def *def,
     return pl__scope_of(c, from, def, scope);
 }
 
+status pl__read_only(struct pl__compile *c, const struct ast_relation *table,
+                     const struct kv_table_def *def)
+{
+    pl__error(c, table->at, ST_DENIED, NULL, "permission denied for table %s", def->name);
+    err_detail(c->err, "The server maintains this table.");
+    return ST_DENIED;
+}
+
 /* As begin, of a statement that writes: ID is its pattern, if DEF has it. */
 static status begin_write(struct pl__compile *c, const struct kv_table_def *def,
                           enum pl_pattern_id id, struct pl__table **out, struct pl__scope *scope)
 {
     const struct ast_relation *table = &c->stmt->table;
-    if (def->read_only || id == PATTERN_NONE) {
-        pl__error(c, table->at, ST_DENIED, NULL, "permission denied for table %s", def->name);
-        err_detail(c->err, "The server maintains this table.");
-        return ST_DENIED;
-    }
+    if (def->read_only || id == PATTERN_NONE)
+        return pl__read_only(c, table, def);
     return begin(c, def, table, id, out, scope);
 }
 

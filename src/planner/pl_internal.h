@@ -225,6 +225,9 @@ struct pl__rules {
 extern const struct pl__rules pl__rules_kv, pl__rules_object, pl__rules_quota, pl__rules_index,
     pl__rules_none;
 const struct pl__rules *pl__rules_of(enum kv_table t);
+/* 42501: a statement writes to DEF, which the server keeps by itself. */
+status pl__read_only(struct pl__compile *c, const struct ast_relation *table,
+                     const struct kv_table_def *def);
 
 NODISCARD status pl__bind_read(struct pl__bind *b);
 NODISCARD status pl__bind_insert(struct pl__bind *b);

@@ -604,8 +604,8 @@ static bytes quote_literal(struct arena *a, bytes t)
 static const char *version_text(const struct pl__bind *b)
 {
     const char *v = b->ctx->setting == NULL ? NULL : b->ctx->setting(b->ctx->arg, "server_version");
-    return arena_printf(b->a, "PostgreSQL %s (metadb " METADB_VERSION ") on x86_64-linux, 64-bit",
-                        v == NULL ? "15.0" : v);
+    return arena_printf(b->a, "PostgreSQL %s on x86_64-linux, 64-bit",
+                        v == NULL ? "15.0 (metadb " METADB_VERSION ")" : v);
 }
 
 static status notify(const struct pl__bind *b, const struct pl_value *args, struct pl_value *out)
