@@ -44,7 +44,11 @@ CREATE ROLE r4;
 RESET default_transaction_read_only;
 DROP ROLE r1, r2, nobody;
 SELECT count(*) FROM pg_roles;
-DROP ROLE IF EXISTS r1, r2, "R 3";
+-- who is not there is named, unless nobody wants to hear it
+DROP ROLE IF EXISTS nobody, r1, r2, "R 3";
+SET client_min_messages = warning;
+DROP ROLE IF EXISTS nobody;
+RESET client_min_messages;
 DROP ROLE metadb;
 SELECT rolname FROM pg_roles ORDER BY rolname;
 SHOW is_superuser;

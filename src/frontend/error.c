@@ -67,16 +67,32 @@ void fe_put_error(struct obuf *o, char type, const char *severity, const struct 
     fe_message_end(o, at);
 }
 
+static void PRINTF_LIKE(4, 0) put_notice(struct fe_session *s, const char *severity,
+                                         const char *sqlstate, const char *fmt, va_list args)
+{
+    struct err err;
+    char text[256];
+    vsnprintf(text, sizeof text, fmt, args);
+    (void)err_set_state(&err, ST_INVALID, sqlstate, "%s", text);
+    fe_put_error(fe_out(s), 'N', severity, &err, NULL);
+}
+
+void fe_notice(struct fe_session *s, const char *fmt, ...)
+{
+    va_list args;
+    if (s->settings.no_notices)
+        return;
+    va_start(args, fmt);
+    put_notice(s, "NOTICE", "00000", fmt, args);
+    va_end(args);
+}
+
 void fe_warning(struct fe_session *s, const char *sqlstate, const char *fmt, ...)
 {
-    if (s->settings.quiet)
-        return;
-    struct err err;
     va_list args;
-    char text[256];
+    if (s->settings.no_warnings)
+        return;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    put_notice(s, "WARNING", sqlstate, fmt, args);
     va_end(args);
-    (void)err_set_state(&err, ST_INVALID, sqlstate, "%s", text);
-    fe_put_error(fe_out(s), 'N', "WARNING", &err, NULL);
 }

@@ -174,8 +174,10 @@ static NODISCARD status prepare(struct fe_role_run *r, struct err *err)
         *role = (struct cl_role){.connections = -1};
         memcpy(role->name, name, strlen(name) + 1);
     } else if (!known) {
-        if (r->ask->if_exists)
+        if (r->ask->if_exists) {
+            fe_notice(s, "role \"%s\" does not exist, skipping", name);
             return ST_END;
+        }
         return err_set_state(err, ST_NOT_FOUND, "42704", "role \"%s\" does not exist", name);
     }
     if (r->ask->action == PL_ROLE_DROP && strcmp(name, s->user) == 0)

@@ -238,7 +238,8 @@ enum fe_handled fe_extended_execute(struct fe_session *s, bytes body);
 void fe_extended_close(struct fe_session *s, bytes body);
 void fe_extended_sync(struct fe_session *s);
 
-/* NoticeResponse of level WARNING. */
+/* NoticeResponse of level NOTICE, and of level WARNING; unless client_min_messages is above it. */
+void fe_notice(struct fe_session *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void fe_warning(struct fe_session *s, const char *sqlstate, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* ERR was said of PIECE, a part of the message WHOLE. */
 void fe_error_of_piece(struct err *err, bytes whole, bytes piece);

@@ -187,7 +187,8 @@ static void apply(struct fe_settings *s)
     s->read_only = is(s, "transaction_read_only", "on");
     s->application_name = fe_settings_get(s, "application_name");
     s->sql_ascii = is(s, "client_encoding", "SQL_ASCII");
-    s->quiet = is(s, "client_min_messages", "error");
+    s->no_warnings = is(s, "client_min_messages", "error");
+    s->no_notices = s->no_warnings || is(s, "client_min_messages", "warning");
 }
 
 static void changed(struct fe_settings *s, unsigned i)

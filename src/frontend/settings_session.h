@@ -27,7 +27,8 @@ struct fe_settings {
     struct pl_style style;
     uint64_t statement_timeout_us, idle_in_txn_timeout_us, idle_timeout_us;
     const char *application_name;
-    bool default_read_only, read_only, sql_ascii, quiet;
+    bool default_read_only, read_only, sql_ascii;
+    bool no_notices, no_warnings; /* client_min_messages */
 };
 
 void fe_settings_init(struct fe_settings *s);
