@@ -29,10 +29,13 @@ struct cl_reclaim {
     uint64_t next_us; /* not before */
     /* of the look; the pool thread's while it runs */
     status found;
+    int64_t found_id;
+    uint32_t found_ns;
+    /* what is being taken away */
+    bool working;
     int64_t id;
     uint32_t ns;
     uint64_t commands, removed;
-    bool working;
 };
 
 static void pause_for(struct cl_reclaim *r, uint64_t us)
@@ -74,22 +77,28 @@ static void propose(struct cl_reclaim *r)
     cl_shard_propose(r->shard, &r->proposal);
 }
 
+/* Some detached directory of any database: ST_OK, ST_NOT_FOUND; ST_COLD without POOL. */
+static status look(const struct cl_reclaim *r, bool pool, uint32_t *ns, int64_t *id)
+{
+    struct arena a;
+    status st = ST_NOT_FOUND;
+    arena_init(&a, 1024);
+    for (unsigned i = 0; st == ST_NOT_FOUND && cl_database_at(r->node, i, ns) != NULL; i++) {
+        struct kv_view v = {.state = r->shard->state,
+                            .at = HLC_MAX,
+                            .tier = pool ? KV_TIER_ANY : KV_TIER_CACHE,
+                            .pool = pool,
+                            .arena = &a};
+        st = kv_trash_find(&v, *ns, id);
+    }
+    arena_fini(&a);
+    return st;
+}
+
 static void look_run(struct pool_job *job)
 {
     struct cl_reclaim *r = CONTAINER_OF(job, struct cl_reclaim, job);
-    struct arena a;
-    arena_init(&a, 1024);
-    r->found = ST_NOT_FOUND;
-    for (unsigned i = 0; r->found == ST_NOT_FOUND && cl_database_at(r->node, i, &r->ns) != NULL;
-         i++) {
-        struct kv_view v = {.state = r->shard->state,
-                            .at = HLC_MAX,
-                            .tier = KV_TIER_ANY,
-                            .pool = true,
-                            .arena = &a};
-        r->found = kv_trash_find(&v, r->ns, &r->id);
-    }
-    arena_fini(&a);
+    r->found = look(r, true, &r->found_ns, &r->found_id);
 }
 
 static void look_done(struct pool_job *job)
@@ -98,6 +107,8 @@ static void look_done(struct pool_job *job)
     struct cl_node *n = r->node;
     cl__job_done(n);
     r->working = r->found == ST_OK;
+    r->id = r->found_id;
+    r->ns = r->found_ns;
     if (r->found != ST_OK || n->phase != CL_NODE_SERVING || n->failed != ST_OK) {
         r->busy = false;
         r->next_us = loop_now_us(n->reactors[0].loop) + LOOK_US;
@@ -142,8 +153,16 @@ void cl_reclaim_poll(struct cl_reclaim *r)
 
 void cl_reclaim_stats(const struct cl_reclaim *r, struct cl_reclaim_stats *out)
 {
-    *out = (struct cl_reclaim_stats){.commands = r->commands,
-                                     .removed = r->removed,
-                                     .directory = r->working ? r->id : 0,
-                                     .ns = r->working ? r->ns : 0};
+    *out = (struct cl_reclaim_stats){.commands = r->commands, .removed = r->removed};
+    if (r->working) {
+        out->state = CL_RECLAIM_RUNNING;
+        out->directory = r->id;
+        out->ns = r->ns;
+        return;
+    }
+    /* remove_tree() may have been called since the last look, or another node may lead. */
+    status st = look(r, false, &out->ns, &out->directory);
+    out->state = st == ST_OK          ? CL_RECLAIM_WAITING
+                 : st == ST_NOT_FOUND ? CL_RECLAIM_IDLE
+                                      : CL_RECLAIM_UNKNOWN;
 }

@@ -232,15 +232,19 @@ static const struct cl_view_column jobs_columns[] = {
 
 static void jobs_rows(struct cl_node *n, cl_emit *emit, void *arg)
 {
+    static const char *const states[] = {
+        [CL_RECLAIM_IDLE] = "idle",
+        [CL_RECLAIM_WAITING] = "waiting",
+        [CL_RECLAIM_RUNNING] = "running",
+        [CL_RECLAIM_UNKNOWN] = "unknown",
+    };
     struct cl_reclaim_stats s;
     cl_reclaim_stats(n->reclaim, &s);
+    bool any = s.state == CL_RECLAIM_WAITING || s.state == CL_RECLAIM_RUNNING;
     const struct kv_datum row[] = {
-        kv_text(BYTES_LIT("remove_tree")),
-        s.directory != 0 ? kv_int(s.ns) : KV_NULL,
-        s.directory != 0 ? kv_int(s.directory) : KV_NULL,
-        kv_int((int64_t)s.commands),
-        kv_int((int64_t)s.removed),
-        kv_text(s.directory != 0 ? BYTES_LIT("running") : BYTES_LIT("idle")),
+        kv_text(BYTES_LIT("remove_tree")),   any ? kv_int(s.ns) : KV_NULL,
+        any ? kv_int(s.directory) : KV_NULL, kv_int((int64_t)s.commands),
+        kv_int((int64_t)s.removed),          cl__text(states[s.state]),
     };
     _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(jobs_columns), "one value per column");
     emit(arg, row);

@@ -625,6 +625,51 @@ static void every_view_has_rows(void **state)
     fx_fini(&f);
 }
 
+struct job {
+    char state[16];
+    bool named; /* the directory */
+    int64_t removed;
+};
+
+static void take_job(void *arg, const struct kv_datum *values)
+{
+    struct job *j = arg;
+    snprintf(j->state, sizeof j->state, "%.*s", (int)values[5].b.size,
+             (const char *)values[5].b.data);
+    j->named = !values[2].null;
+    j->removed = values[4].i;
+}
+
+static void a_tree_is_a_job_until_all_of_it_is_taken_away(void **state)
+{
+    UNUSED(state);
+    struct fixture f;
+    struct fx_client x;
+    struct job j = {.removed = 0};
+    const char *const names[] = {"a", "b", "c"};
+    fx_init(&f);
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, fx_create(&x.arena, 0, "tree", 'd', 20)), ST_OK);
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+        assert_int_equal(fx_op(&x, fx_create(&x.arena, 20, names[i], 'f', 0)), ST_OK);
+    fx_view(&f, "jobs", take_job, &j);
+    assert_string_equal(j.state, "idle");
+    assert_false(j.named);
+    struct kv_op *detach = fx_remove(&x.arena, 0, "tree");
+    detach->kind = KV_OP_DETACH;
+    detach->pid = 0;
+    detach->name = BYTES_LIT("tree");
+    assert_int_equal(fx_op(&x, detach), ST_OK);
+    do {
+        fx_view(&f, "jobs", take_job, &j);
+        assert_true(j.named == (strcmp(j.state, "idle") != 0));
+    } while (strcmp(j.state, "idle") != 0);
+    assert_true(j.removed >= (int64_t)ARRAY_LEN(names));
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
 static void count_peers(void *arg)
 {
     struct fixture *f = arg;
@@ -698,6 +743,7 @@ int main(void)
         cmocka_unit_test(store_of_another_history_than_the_log_is_refused),
         cmocka_unit_test(directory_of_something_else_is_refused),
         cmocka_unit_test(every_view_has_rows),
+        cmocka_unit_test(a_tree_is_a_job_until_all_of_it_is_taken_away),
         cmocka_unit_test(a_listed_node_looks_for_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
