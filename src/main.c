@@ -204,13 +204,17 @@ static enum exit_code serve(const struct config *config, const char *dir, int ar
     struct server s = {.argc = argc, .argv = argv, .listen = config_string(config, "listen")};
     struct err err;
     err_clear(&err);
-    pthread_mutex_init(&s.mu, NULL);
-    pthread_cond_init(&s.changed, NULL);
-    if (cl_settings_check(config, &err) != ST_OK) {
+    /* Before a directory is made or read. */
+    status st = cl_settings_check(config, &err);
+    if (st == ST_OK)
+        st = fe_server_check(config, s.listen, &err);
+    if (st != ST_OK) {
         print_err("cannot start", &err);
         return EXIT_USAGE;
     }
-    status st = cl_node_open(env_os(), config, dir, &s.node, &err);
+    pthread_mutex_init(&s.mu, NULL);
+    pthread_cond_init(&s.changed, NULL);
+    st = cl_node_open(env_os(), config, dir, &s.node, &err);
     if (st != ST_OK) {
         err_default(&err, st);
         print_err("cannot start", &err);
@@ -286,6 +290,8 @@ static enum exit_code read_arguments(struct config *config, int argc, char **arg
         return EXIT_USAGE;
     }
     for (int i = 0; i < argc; i++) {
+        if (i + 1 == argc && (strcmp(argv[i], "--data") == 0 || strcmp(argv[i], "--config") == 0))
+            return usage_error("no value for ", argv[i]);
         if (flag_value(argc, argv, &i, "--data", data) ||
             flag_value(argc, argv, &i, "--config", &ignored))
             continue;
@@ -353,10 +359,14 @@ static enum exit_code command_log(int argc, char **argv)
     }
     snprintf(path, sizeof path, "%s/log/0", argv[1]);
     status st = raft_log_inspect(env_os(), path, print_line, &dump, &err);
+    if (st == ST_NOT_FOUND) {
+        fprintf(stderr, "metadb: log: there is no log in \"%s\"\n", argv[1]);
+        return EXIT_DIRECTORY;
+    }
     if (st != ST_OK) {
         err_default(&err, st);
         print_err("log", &err);
-        return exit_status_of(st == ST_NOT_FOUND ? ST_INVALID : st);
+        return exit_status_of(st);
     }
     if (!dump)
         puts("log: sound");
@@ -378,6 +388,12 @@ static enum exit_code command_help(int argc, char **argv)
     return EXIT_OK;
 }
 
+/* "metadb start --help" is asked by who does not know "metadb help". */
+static bool asks_for_help(int argc, char **argv)
+{
+    return argc == 1 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -385,13 +401,16 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     const char *command = argv[1];
+    if (asks_for_help(argc - 2, argv + 2))
+        return (int)command_help(0, NULL);
     if (strcmp(command, "start") == 0)
         return (int)command_start(argc - 2, argv + 2);
     if (strcmp(command, "demo") == 0)
         return demo_run(argc - 2, argv + 2);
     if (strcmp(command, "log") == 0)
         return (int)command_log(argc - 2, argv + 2);
-    if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0)
+    if (strcmp(command, "help") == 0 || strcmp(command, "--help") == 0 ||
+        strcmp(command, "-h") == 0)
         return (int)command_help(argc - 2, argv + 2);
     if (strcmp(command, "version") == 0 || strcmp(command, "--version") == 0) {
         puts("metadb " METADB_VERSION);

@@ -182,6 +182,24 @@ status fe_access_new(const struct config *c, struct fe_access **out, struct err 
     return st;
 }
 
+status fe_access_check(const struct config *c, struct err *err)
+{
+    char *files[FILES];
+    struct fe_hba *rules = NULL;
+    struct tls_context *tls = NULL;
+    for (unsigned i = 0; i < FILES; i++) {
+        files[i] = strdup(config_string(c, settings[i]));
+        ASSERT(files[i] != NULL);
+    }
+    status st = read_rules(c, &rules, err);
+    if (st == ST_OK)
+        st = read_tls(files, &tls, err);
+    rules_free(rules);
+    tls_context_unref(tls);
+    forget(files);
+    return st;
+}
+
 void fe_access_free(struct fe_access *a)
 {
     if (a == NULL)

@@ -18,6 +18,8 @@ struct fe_access;
 /* ST_INVALID: a file or a rule is no good; ERR names it. */
 NODISCARD status fe_access_new(const struct config *c, struct fe_access **out, struct err *err);
 void fe_access_free(struct fe_access *a); /* NULL is fine */
+/* Would fe_access_new take C now? Any thread; ST_INVALID as there. */
+NODISCARD status fe_access_check(const struct config *c, struct err *err);
 /* Takes files and rules as C has them now. ST_INVALID: all stays as it was. */
 NODISCARD status fe_access_reload(struct fe_access *a, const struct config *c, struct err *err);
 /* Once in a while: reads the TLS files again if they have changed. */

@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #define LISTENERS_MAX 16u
+#define ADDRESS_BYTES 256u
 #define ACCEPT_PER_TURN 64u
 #define BACKLOG 1024
 #define SWEEP_US 1000000u
@@ -268,12 +269,13 @@ static bool split_address(char *text, char **host, char **port)
     return **port != '\0';
 }
 
-static NODISCARD status listen_text(struct fe_server *s, const char *text, size_t n,
-                                    struct err *err)
+/* The addresses of TEXT, of N bytes, the caller's to free; SHOWN is a copy for messages. */
+static NODISCARD status resolve(const char *text, size_t n, char shown[ADDRESS_BYTES],
+                                struct addrinfo **out, struct err *err)
 {
-    char copy[256], shown[256];
+    char copy[ADDRESS_BYTES];
     char *host, *port;
-    if (n >= sizeof copy)
+    if (n >= ADDRESS_BYTES)
         return err_set(err, ST_INVALID, "listen address is too long");
     memcpy(copy, text, n);
     copy[n] = '\0';
@@ -282,29 +284,41 @@ static NODISCARD status listen_text(struct fe_server *s, const char *text, size_
         return err_set(err, ST_INVALID, "listen address \"%s\" is not host:port", shown);
     struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *list = NULL;
-    int e =
-        getaddrinfo(host[0] == '\0' || strcmp(host, "*") == 0 ? NULL : host, port, &hints, &list);
+    int e = getaddrinfo(host[0] == '\0' || strcmp(host, "*") == 0 ? NULL : host, port, &hints, out);
     if (e != 0)
-        return err_set(err, ST_INVALID, "listen address \"%s\": %s", shown, gai_strerror(e));
-    status st = ST_OK;
-    for (struct addrinfo *a = list; a != NULL && st == ST_OK; a = a->ai_next)
-        st = listen_on(s, a, shown, err);
-    freeaddrinfo(list);
-    return st;
+        return err_set(err, ST_INVALID, "listen address \"%s\": %s", shown,
+                       e == EAI_SERVICE ? "not a port" : gai_strerror(e));
+    return ST_OK;
 }
 
+/* Listens on all of TEXT, or only looks whether it can be read where S is NULL. */
 static NODISCARD status listen_all(struct fe_server *s, const char *text, struct err *err)
 {
+    char shown[ADDRESS_BYTES];
+    bool any = false;
     while (*text != '\0') {
         size_t n = strcspn(text, ",");
+        struct addrinfo *list = NULL;
+        status st = ST_OK;
         if (n > 0)
-            ST_TRY(listen_text(s, text, n, err));
+            ST_TRY(resolve(text, n, shown, &list, err));
+        for (struct addrinfo *a = list; a != NULL && st == ST_OK; a = a->ai_next) {
+            any = true;
+            if (s != NULL)
+                st = listen_on(s, a, shown, err);
+        }
+        if (list != NULL)
+            freeaddrinfo(list);
+        ST_TRY(st);
         text += n + (text[n] == ',');
     }
-    if (s->listener_count == 0)
-        return err_set(err, ST_INVALID, "no listen address");
-    return ST_OK;
+    return any ? ST_OK : err_set(err, ST_INVALID, "no listen address");
+}
+
+status fe_server_check(const struct config *c, const char *listen, struct err *err)
+{
+    ST_TRY(listen_all(NULL, listen, err));
+    return fe_access_check(c, err);
 }
 
 static void close_listeners(struct fe_server *s)

@@ -11,6 +11,9 @@
 
 struct fe_server;
 
+/* Is there a mistake in LISTEN or in the settings of access that fe_server_new would find? Asked
+ * before a node is opened, which may take long. Any thread. ST_INVALID. */
+NODISCARD status fe_server_check(const struct config *c, const char *listen, struct err *err);
 /* Listens on LISTEN: "host:port", "[v6]:port", several with commas. Port 0 picks a free one. From
  * cl_node_start's READY. ST_INVALID for an address that cannot be read, ST_IO for one that is
  * taken. */

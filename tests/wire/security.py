@@ -284,6 +284,7 @@ def wrong_rules_and_files_stop_the_start(p):
         r = subprocess.run([p.binary, "start", "--data", p.data, "--listen", "127.0.0.1:0", "--config", p.config],
                            capture_output=True, text=True, timeout=60, env=clean_env())
         assert r.returncode == 1 and named in r.stderr, r.stderr[-300:]
+        assert not os.path.exists(p.data), "a start with wrong settings of access has made the directory"
 
 
 @test
