@@ -269,9 +269,10 @@ static void look_at_recovery(void *arg)
     struct cl_node *n = r->f->node;
     r->entries = n->counters.recovered_entries;
     r->bytes = n->counters.recovered_bytes;
-    r->flush_due = false;
+    uint64_t pinning[CL_SHARDS]; /* it may not have been noticed yet */
+    r->flush_due = raft_log_pinning(n->stream.log, n->options.retain_bytes, pinning, CL_SHARDS) > 0;
     for (unsigned i = 0; i < CL_SHARDS; i++)
-        r->flush_due |= kv_state_flush_due(n->shards[i]->state) != 0;
+        r->flush_due |= kv_state_flush_due(n->shards[i]->state) != 0 || n->shards[i]->flushing;
 }
 
 static void put_many(struct fx_client *x, unsigned first, unsigned count)
