@@ -12,8 +12,7 @@
  * TCP_USER_TIMEOUT, because a machine that vanished sends no RST. Each is read back: an option that
  * the system did not take is a dead connection that nobody notices, months later.
  *
- * Descriptors run out: a listener keeps a spare one, as the server of the clients does, closes it
- * to accept and drop who waits, and opens it again.
+ * Descriptors run out: base/spare.h drops who waits.
  *
  * Invariants
  *   W1  Callbacks run from the loop, at most one `closed` per stream, and none after close.
@@ -24,8 +23,8 @@
 #include "base/env_net.h"
 #include "base/log.h"
 #include "base/loop.h"
+#include "base/spare.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -64,7 +63,8 @@ struct os_stream {
 struct env_listener {
     struct loop *loop;
     struct loop_io *io;
-    int fd, spare;
+    struct spare *spare;
+    int fd;
     void (*accepted)(void *arg, struct env_stream *s);
     void *arg;
     char address[ENV_NET_ADDRESS_BYTES];
@@ -407,19 +407,6 @@ int env_os_stream_fd(const struct env_stream *s)
 
 /* -- listeners --------------------------------------------------------------------------------- */
 
-/* False: nobody waits (at the limit accept says EMFILE all the same). */
-static bool drop_one(struct env_listener *l)
-{
-    close(l->spare);
-    int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
-        close(fd);
-        LOG_WARN("net.descriptors_exhausted", LOG_STR("listener", l->address));
-    }
-    l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return fd >= 0;
-}
-
 static void on_acceptable(void *arg, int events)
 {
     UNUSED(events);
@@ -438,12 +425,21 @@ static void on_acceptable(void *arg, int events)
                 watch(s);
             }
         } else if (errno == EMFILE || errno == ENFILE) {
-            if (!drop_one(l))
+            enum spare_outcome outcome = spare_use(l->spare, l->fd);
+            if (outcome == SPARE_GONE)
+                loop_io_set(l->io, 0);
+            if (outcome != SPARE_DROPPED)
                 return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
             return;
         }
     }
+}
+
+static void accept_again(void *arg)
+{
+    struct env_listener *l = arg;
+    loop_io_set(l->io, LOOP_READ);
 }
 
 static status os_listen(struct env *e, struct loop *loop, const char *address,
@@ -471,10 +467,10 @@ static status os_listen(struct env *e, struct loop *loop, const char *address,
     ASSERT(l != NULL);
     l->loop = loop;
     l->fd = fd;
-    l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     l->accepted = accepted;
     l->arg = arg;
     print_address(&bound, size, l->address);
+    l->spare = spare_new(loop, l->address, accept_again, l);
     l->io = loop_io_new(loop, fd, on_acceptable, l);
     loop_io_set(l->io, LOOP_READ);
     *out = l;
@@ -487,8 +483,7 @@ static void os_unlisten(struct env_listener *l)
         return;
     loop_io_free(l->io);
     close(l->fd);
-    if (l->spare >= 0)
-        close(l->spare);
+    spare_free(l->spare);
     free(l);
 }
 

@@ -4,8 +4,7 @@
  * Vocabulary: a *worker* is a reactor's share of the server: its planner, its connections. The
  * listeners are on reactor 0; an accepted descriptor goes to the next worker in turn.
  *
- * Descriptors run out: a spare one is kept, closed to accept and drop the waiting client, and
- * opened again. Without that the listener would stay readable for ever and the loop would spin.
+ * Descriptors run out: base/spare.h drops the client that waits, so that the loop does not spin.
  *
  * Stop: listeners close; every worker tells its sessions; a sweep per worker ends what is left
  * after FE_STOP_TICKS; the last connection of the last worker ends the server. A session whose call
@@ -17,13 +16,13 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/spare.h"
 #include "cluster/roles.h"
 #include "frontend/ahead.h"
 #include "frontend/server_internal.h"
 #include "frontend/session.h"
 #include "frontend/session_pool.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -61,7 +60,7 @@ struct fe_server {
     uint64_t timeout_us;             /* of a start-up */
     bool open;                       /* roles have been read */
     struct fe_worker *workers;
-    int spare;
+    struct spare *spare;
     atomic_uint total;
     void (*done)(void *arg);
     void *arg;
@@ -187,14 +186,15 @@ void fe_server_gone(struct fe_worker *w)
 
 /* -- accepting --------------------------------------------------------------------------------- */
 
-static void drop_one(struct fe_server *s, int listener)
+static void watch(struct fe_server *s, int events)
 {
-    close(s->spare);
-    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0)
-        close(fd);
-    s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    LOG_WARN("fe.descriptors_exhausted", LOG_U64("connections", fe_server_connections(s)));
+    for (unsigned i = 0; i < s->listener_count; i++)
+        loop_io_set(s->listeners[i].io, events);
+}
+
+static void accept_again(void *arg)
+{
+    watch(arg, LOOP_READ);
 }
 
 static void hand_over(struct fe_server *s, int fd)
@@ -222,10 +222,15 @@ static void on_connect(void *arg, int events)
             hand_over(l->server, fd);
             continue;
         }
-        if (errno == EMFILE || errno == ENFILE)
-            drop_one(l->server, l->fd);
-        else if (errno != EINTR && errno != ECONNABORTED)
+        if (errno == EMFILE || errno == ENFILE) {
+            enum spare_outcome outcome = spare_use(l->server->spare, l->fd);
+            if (outcome == SPARE_GONE)
+                watch(l->server, 0);
+            if (outcome != SPARE_DROPPED)
+                return;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
             return;
+        }
     }
 }
 
@@ -334,8 +339,7 @@ static void destroy(struct fe_server *s)
 {
     close_listeners(s);
     cl_roles_close(s->node);
-    if (s->spare >= 0)
-        close(s->spare);
+    spare_free(s->spare);
     fe_access_free(s->access);
     free(s->workers);
     free(s);
@@ -393,8 +397,7 @@ static void on_roles(void *arg, status st)
         stop(s);
         return;
     }
-    for (unsigned i = 0; i < s->listener_count; i++)
-        loop_io_set(s->listeners[i].io, LOOP_READ);
+    watch(s, LOOP_READ);
 }
 
 /* By a statement at another node: sessions may now what their roles may. */
@@ -414,7 +417,6 @@ status fe_server_new(struct cl_node *node, const char *listen, struct fe_server 
     read_settings(s, cl_node_config(node));
     raise_descriptor_limit(s->connections_max);
     signal(SIGPIPE, SIG_IGN);
-    s->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     status st = fe_access_new(cl_node_config(node), &s->access, err);
     if (st == ST_OK)
         st = listen_all(s, listen, err);
@@ -423,6 +425,7 @@ status fe_server_new(struct cl_node *node, const char *listen, struct fe_server 
         return st;
     }
     start_workers(s);
+    s->spare = spare_new(s->workers[0].loop, "clients", accept_again, s);
     for (unsigned i = 0; i < s->listener_count; i++) {
         struct listener *l = &s->listeners[i];
         l->io = loop_io_new(s->workers[0].loop, l->fd, on_connect, l);
