@@ -10,6 +10,11 @@
  * The mode begins with CopyInResponse and ends in end(): then messages are handled as usual again.
  * While a batch is under way the session is busy and CopyData waits in the input.
  *
+ * PostgreSQL writes each row as it comes, so what is wrong with it is said ahead of anything that
+ * comes after it. Here a row may be waiting in the batch when another one cannot be read, or when a
+ * message comes that is not CopyData: then the batch is *tried*, in a transaction that is undone,
+ * and its error goes first.
+ *
  * Invariants
  *   K1  s->mode is COPY_IN exactly while w->copy exists.
  */
@@ -38,8 +43,11 @@ struct fe_copy {
     struct kv_datum *values[CHUNKS_MAX];
     unsigned chunk_count, chunk_room; /* room left in the newest */
     uint64_t batch_rows, batch_bytes;
-    int64_t done_rows; /* of batches that went well */
-    int64_t committed; /* … and are committed */
+    int64_t done_rows;   /* of batches that went well */
+    int64_t committed;   /* … and are committed */
+    uint64_t tried_rows; /* of the batch: nothing is wrong with them */
+    struct err *late;    /* said when the batch was tried and is good */
+    char *late_context;
     bool in_transaction, finishing;
 };
 
@@ -189,16 +197,18 @@ static struct kv_datum *new_row(struct fe_copy *c)
     return &c->values[newest][(size_t)c->ops[newest].row_count * u->column_count];
 }
 
-/* Bytes that are no characters are found before there is a line to show. */
+/* Bytes that are no characters are found before there is a line to show, and ahead of ST, what is
+ * wrong with its end. */
 static NODISCARD status check_line(struct fe_session *s, const struct fe_copy *c,
-                                   struct fe_copy_row *row)
+                                   struct fe_copy_row *row, status st)
 {
-    if (c->parser.kind == FE_COPY_BINARY || s->settings.sql_ascii)
-        return ST_OK;
-    status st = fe_utf8_check(row->text, &s->work->err);
-    if (st != ST_OK)
-        row->text = BYTES_EMPTY;
-    return st;
+    struct err err;
+    if (c->parser.kind == FE_COPY_BINARY || s->settings.sql_ascii ||
+        fe_utf8_check(st == ST_OK ? row->text : row->seen, &err) == ST_OK)
+        return st;
+    row->text = BYTES_EMPTY;
+    s->work->err = err;
+    return err.code;
 }
 
 static NODISCARD status check_fields(struct fe_session *s, const struct fe_copy *c,
@@ -208,9 +218,6 @@ static NODISCARD status check_fields(struct fe_session *s, const struct fe_copy 
     struct err *err = &s->work->err;
     if (row->count > u->column_count)
         return err_set_state(err, ST_INVALID, "22P04", "extra data after last expected column");
-    if (row->count < u->column_count)
-        return err_set_state(err, ST_INVALID, "22P04", "missing data for column \"%s\"",
-                             c->table->columns[u->columns[row->count]].name);
     for (unsigned i = 0;
          i < row->count && c->parser.kind != FE_COPY_BINARY && !s->settings.sql_ascii; i++)
         ST_TRY(fe_utf8_check(row->fields[i], err));
@@ -257,7 +264,7 @@ static NODISCARD status batch_taken(struct fe_session *s, status st)
     c->done_rows += (int64_t)c->batch_rows;
     if (!c->in_transaction)
         c->committed = c->done_rows;
-    c->batch_rows = c->batch_bytes = 0;
+    c->batch_rows = c->batch_bytes = c->tried_rows = 0;
     c->chunk_count = c->chunk_room = 0;
     arena_reset(&c->batch);
     arena_reset(&w->call_arena);
@@ -289,6 +296,93 @@ static NODISCARD status send_batch(struct fe_session *s)
     return batch_taken(s, st);
 }
 
+/* -- trying a batch ---------------------------------------------------------------------------- */
+
+/* Is it the rows that are wrong? Else it is found out when they are written. */
+static bool is_of_rows(status st)
+{
+    return st == ST_INVALID || st == ST_EXISTS || st == ST_NO_PARENT || st == ST_RESERVED ||
+           st == ST_DENIED || st == ST_CANCELLED;
+}
+
+static NODISCARD status tried(struct fe_session *s, status st)
+{
+    struct fe_work *w = s->work;
+    struct fe_copy *c = w->copy;
+    if (c->in_transaction)
+        return batch_taken(s, st);
+    cl_rollback(s->client);
+    if (is_of_rows(st)) {
+        w->err = w->call.err;
+        err_default(&w->err, st);
+        return st;
+    }
+    arena_reset(&w->call_arena);
+    c->tried_rows = c->batch_rows;
+    return ST_OK;
+}
+
+/* Inside a transaction the rows may as well be written for good. */
+static NODISCARD status try_batch(struct fe_session *s, fe_next *next)
+{
+    struct fe_copy *c = s->work->copy;
+    if (c->batch_rows == c->tried_rows)
+        return ST_OK;
+    if (!c->in_transaction)
+        cl_begin(s->client, false, c->context.now);
+    /* A chunk that was begun for a row that cannot be read has none. */
+    unsigned chunks = c->chunk_count - (c->ops[c->chunk_count - 1].row_count == 0);
+    status st = cl_ops(s->client, fe_call(s), c->op_list, chunks);
+    return st == ST_PENDING ? fe_wait(s, next, true) : tried(s, st);
+}
+
+static void settled(struct fe_session *s, status st)
+{
+    st = tried(s, st);
+    if (st != ST_OK)
+        fe_copy_in_abort(s, st);
+}
+
+bool fe_copy_in_settle(struct fe_session *s)
+{
+    status st = try_batch(s, settled);
+    if (st == ST_PENDING)
+        return false;
+    if (st != ST_OK)
+        fe_copy_in_abort(s, st);
+    return true;
+}
+
+static status say_late(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    w->err = *w->copy->late;
+    snprintf(w->context, sizeof w->context, "%s", w->copy->late_context);
+    return w->err.code;
+}
+
+static void late_settled(struct fe_session *s, status st)
+{
+    st = tried(s, st);
+    fe_copy_in_abort(s, st == ST_OK ? say_late(s) : st);
+}
+
+/* The error in work->err is of a row; those before it come first. */
+static NODISCARD status row_failed(struct fe_session *s, status failed)
+{
+    struct fe_work *w = s->work;
+    struct fe_copy *c = w->copy;
+    if (c->batch_rows == c->tried_rows)
+        return failed;
+    c->late = arena_alloc(&w->arena, sizeof *c->late);
+    *c->late = w->err;
+    c->late_context = arena_strdup(&w->arena, bytes_str(w->context));
+    err_clear(&w->err);
+    w->context[0] = '\0';
+    status st = try_batch(s, late_settled);
+    return st == ST_OK ? say_late(s) : st;
+}
+
 /* Rows that are there; ST_OK: all taken, ST_PENDING: a batch is under way. */
 static NODISCARD status take_rows(struct fe_session *s)
 {
@@ -302,14 +396,14 @@ static NODISCARD status take_rows(struct fe_session *s)
         status st = fe_copy_next(&c->parser, c->finishing, &c->batch, &row, &w->err);
         if (st == ST_NOT_FOUND || st == ST_END)
             break;
-        if (st == ST_OK)
-            st = check_line(s, c, &row);
+        if (st == ST_OK || row.seen.size > 0)
+            st = check_line(s, c, &row, st);
         if (st == ST_OK)
             st = add_row(s, c, &row);
         if (st != ST_OK) {
             if (c->parser.line > 0) /* else the header is wrong */
                 put_context(s, c, &row);
-            return st;
+            return row_failed(s, st);
         }
     }
     return c->finishing ? send_batch(s) : ST_OK;

@@ -7,7 +7,7 @@
  * binary  Signature, flags, extension; rows of a count and fields with lengths; count -1 is the
  * end.
  *
- * The first line end says whether lines end in LF or CR LF; after that the other is an error.
+ * The first line end says whether lines end in LF, CR or CR LF; after that another is an error.
  *
  * Invariants
  *   Y1  at <= scanned <= in.size; bytes below `scanned` hold no end of the current row, so feeding
@@ -36,7 +36,7 @@ void fe_copy_parser_fini(struct fe_copy_parser *p)
 
 void fe_copy_feed(struct fe_copy_parser *p, bytes data)
 {
-    if (p->ended && p->kind != FE_COPY_BINARY) /* there more is an error */
+    if ((p->ended || p->marked) && p->kind != FE_COPY_BINARY) /* there more is an error */
         return;
     if (p->at > 0 && p->at >= p->in.size - p->at) {
         obuf_consume(&p->in, p->at);
@@ -53,75 +53,125 @@ static status bad(struct err *err, const char *text)
 
 /* -- lines ------------------------------------------------------------------------------------- */
 
-/* Where the current row's line end is; SIZE_MAX = not there yet. Counts lines inside quotes. */
-static size_t find_line_end(struct fe_copy_parser *p)
+static status bad_end(const struct fe_copy_parser *p, bool cr, struct err *err)
+{
+    const char *what = cr ? "carriage return" : "newline";
+    if (p->kind == FE_COPY_CSV) {
+        (void)err_set_state(err, ST_INVALID, "22P04", "unquoted %s found in data", what);
+        err_hint(err, "Use quoted CSV field to represent %s.", what);
+    } else {
+        (void)err_set_state(err, ST_INVALID, "22P04", "literal %s found in data", what);
+        err_hint(err, "Use \"\\%c\" to represent %s.", cr ? 'r' : 'n', what);
+    }
+    return ST_INVALID;
+}
+
+/* The CR or LF at I ends a line if lines end like that. SIZE: of the line end. */
+static NODISCARD status line_end_at(struct fe_copy_parser *p, size_t i, bool last, size_t *size,
+                                    struct err *err)
 {
     const uint8_t *d = p->in.data;
+    bool cr = d[i] == '\r', next = i + 1 < p->in.size;
+    *size = 1;
+    bool marker = p->kind == FE_COPY_CSV && i == p->at + 2 && memcmp(d + p->at, "\\.", 2) == 0;
+    if (marker && p->eol == (cr ? FE_COPY_LF : FE_COPY_CR))
+        return bad(err, "end-of-copy marker does not match previous newline style");
+    if (cr && p->kind == FE_COPY_CSV && !next && !last)
+        return ST_NOT_FOUND; /* PostgreSQL looks behind it first, whatever it makes of it */
+    if (!cr && (p->eol == FE_COPY_CR || p->eol == FE_COPY_CRLF))
+        return bad_end(p, false, err);
+    if (!cr || p->eol == FE_COPY_CR) {
+        p->eol = cr ? FE_COPY_CR : FE_COPY_LF;
+        return ST_OK;
+    }
+    if (p->eol == FE_COPY_LF)
+        return bad_end(p, true, err);
+    if (!next && !last)
+        return ST_NOT_FOUND; /* the next byte decides */
+    if (next && d[i + 1] == '\n') {
+        p->eol = FE_COPY_CRLF;
+        *size = 2;
+        return ST_OK;
+    }
+    if (p->eol == FE_COPY_CRLF)
+        return bad_end(p, true, err);
+    p->eol = FE_COPY_CR;
+    return ST_OK;
+}
+
+/* The end marker stands at the end of its line. ST_NOT_FOUND: what follows it is not there. */
+static NODISCARD status check_marker(const struct fe_copy_parser *p, size_t i, bool last,
+                                     struct err *err)
+{
+    if (i + 2 >= p->in.size)
+        return last ? ST_OK : ST_NOT_FOUND;
+    uint8_t next = p->in.data[i + 2];
+    return next == '\n' || next == '\r' ? ST_OK : bad(err, "end-of-copy marker corrupt");
+}
+
+/* Does what is at I take the byte behind it along? */
+static bool takes_next(const struct fe_copy_parser *p, char c)
+{
+    if (p->kind == FE_COPY_TEXT)
+        return c == '\\';
+    return p->quoted && c == p->escape && p->escape != p->quote;
+}
+
+/* Where the current row's line end is, and its SIZE. ST_NOT_FOUND: not there yet. Counts lines
+ * inside quotes as PostgreSQL does: by LF once LF alone is known to end lines, else by CR. */
+static NODISCARD status find_line_end(struct fe_copy_parser *p, bool last, size_t *at, size_t *size,
+                                      struct err *err)
+{
+    const uint8_t *d = p->in.data;
+    status st = ST_NOT_FOUND;
     size_t i = p->scanned;
     for (; i < p->in.size; i++) {
         char c = (char)d[i];
-        if (p->kind == FE_COPY_TEXT && c == '\\') {
+        if (takes_next(p, c)) {
             if (i + 1 == p->in.size)
                 break; /* the next byte decides */
-            if (d[i + 1] == '\n')
-                p->lines_before++;
-            i++;
-        } else if (p->kind == FE_COPY_CSV && p->quoted && c == p->escape && p->escape != p->quote) {
-            if (i + 1 == p->in.size)
+            char next = (char)d[i + 1];
+            if (p->kind == FE_COPY_TEXT && next == '.' &&
+                (st = check_marker(p, i, last, err)) != ST_OK)
                 break;
-            if ((char)d[i + 1] == p->quote || (char)d[i + 1] == p->escape)
-                i++;
+            st = ST_NOT_FOUND;
+            i += p->kind == FE_COPY_TEXT || next == p->quote || next == p->escape;
         } else if (p->kind == FE_COPY_CSV && c == p->quote) {
             p->quoted = !p->quoted;
-        } else if (c == '\n' && p->quoted) {
-            p->lines_before++;
-        } else if (c == '\n') {
-            p->scanned = i;
-            return i;
+        } else if (p->quoted) {
+            p->lines_before += c == (p->eol == FE_COPY_LF ? '\n' : '\r');
+        } else if (c == '\n' || c == '\r') {
+            st = line_end_at(p, i, last, size, err);
+            break;
         }
     }
-    p->scanned = i;
-    return SIZE_MAX;
+    p->scanned = *at = i;
+    return st;
 }
 
-/* The line without its end; the first one teaches which end lines have. */
-static NODISCARD status cut_line_end(struct fe_copy_parser *p, bytes *line, struct err *err)
+static NODISCARD status take_line(struct fe_copy_parser *p, bool last, struct fe_copy_row *out,
+                                  bytes *line, struct err *err)
 {
-    bool cr = line->size > 0 && line->data[line->size - 1] == '\r';
-    if (!p->eol_known) {
-        p->eol_known = true;
-        p->crlf = cr;
-    }
-    if (p->crlf && cr)
-        line->size--;
-    else if (p->crlf)
-        return bad(err, "literal newline found in data");
-    return ST_OK;
-}
-
-static NODISCARD status take_line(struct fe_copy_parser *p, bool last, bytes *line, struct err *err)
-{
-    size_t end = find_line_end(p);
-    if (end == SIZE_MAX && p->in.size - p->at > FE_COPY_ROW_BYTES)
+    size_t stop, end_size = 0;
+    status st = find_line_end(p, last, &stop, &end_size, err);
+    if (st == ST_NOT_FOUND && p->in.size - p->at > FE_COPY_ROW_BYTES)
         return err_set(err, ST_LIMIT, "a row of COPY is longer than %u bytes", FE_COPY_ROW_BYTES);
-    if (end == SIZE_MAX && !last)
+    if (st == ST_NOT_FOUND && !last)
         return ST_NOT_FOUND;
-    if (end == SIZE_MAX && p->at == p->in.size)
+    if (st == ST_NOT_FOUND && p->at == p->in.size)
         return ST_END;
-    size_t stop = end == SIZE_MAX ? p->in.size : end;
-    *line = bytes_make(p->in.data + p->at, stop - p->at);
     p->line = ++p->lines_before;
-    bool unterminated = p->quoted;
+    if (st == ST_NOT_FOUND)
+        stop = p->in.size;
+    else if (st != ST_OK)
+        out->seen = bytes_make(p->in.data + p->at, stop - p->at);
+    if (st != ST_NOT_FOUND)
+        ST_TRY(st);
+    *line = bytes_make(p->in.data + p->at, stop - p->at);
+    bool unterminated = p->quoted && !p->header; /* a header's quotes are nobody's business */
     p->quoted = false;
-    p->at = p->scanned = end == SIZE_MAX ? stop : stop + 1;
-    if (unterminated)
-        return bad(err, "unterminated CSV quoted field");
-    if (end != SIZE_MAX)
-        return cut_line_end(p, line, err);
-    /* A last line without an end may still have its CR. */
-    if (p->eol_known && p->crlf && line->size > 0 && line->data[line->size - 1] == '\r')
-        line->size--;
-    return ST_OK;
+    p->at = p->scanned = stop + end_size;
+    return unterminated ? bad(err, "unterminated CSV quoted field") : ST_OK;
 }
 
 /* -- text -------------------------------------------------------------------------------------- */
@@ -182,8 +232,8 @@ static unsigned count_text_fields(const struct fe_copy_parser *p, bytes line)
     return n;
 }
 
-static NODISCARD status split_text(const struct fe_copy_parser *p, bytes line, struct arena *a,
-                                   struct fe_copy_row *out, struct err *err)
+static void split_text(const struct fe_copy_parser *p, bytes line, struct arena *a,
+                       struct fe_copy_row *out)
 {
     unsigned count = count_text_fields(p, line);
     out->fields = arena_alloc(a, sizeof(bytes) * count);
@@ -194,8 +244,6 @@ static NODISCARD status split_text(const struct fe_copy_parser *p, bytes line, s
     for (unsigned f = 0; f < count; f++) {
         size_t start = i, n = 0;
         for (; i < line.size && (char)line.data[i] != p->delimiter; i++) {
-            if (line.data[i] == '\r' && !p->crlf)
-                return bad(err, "literal carriage return found in data");
             if (line.data[i] == '\\' && i + 1 < line.size)
                 i += unescape(bytes_make(line.data + i + 1, line.size - i - 1), &to[n++]);
             else
@@ -206,7 +254,6 @@ static NODISCARD status split_text(const struct fe_copy_parser *p, bytes line, s
         to += n;
         i++; /* the delimiter */
     }
-    return ST_OK;
 }
 
 /* -- csv --------------------------------------------------------------------------------------- */
@@ -295,22 +342,36 @@ static NODISCARD status next_line(struct fe_copy_parser *p, bool last, struct ar
 {
     bytes line;
     if (p->header) {
-        ST_TRY(take_line(p, last, &line, err));
+        ST_TRY(take_line(p, last, out, &line, err));
         p->header = false;
+        p->ended = bytes_eq(line, BYTES_LIT("\\."));
+        if (p->ended)
+            return ST_END;
     }
+    if (p->marked && !last)
+        return ST_NOT_FOUND;
     line = BYTES_EMPTY;
-    status st = take_line(p, last, &line, err);
-    if (st == ST_OK || p->kind == FE_COPY_CSV)
-        out->text = line;
+    size_t start = p->at;
+    status st = take_line(p, last, out, &line, err);
+    out->text = line; /* also of a quoted field without end */
     ST_TRY(st);
     if (bytes_eq(line, BYTES_LIT("\\."))) {
         p->ended = true;
         return ST_END;
     }
     if (p->kind == FE_COPY_TEXT) {
+        out->text = BYTES_EMPTY;
         ST_TRY(cut_end_marker(p, &line, err));
+        if (p->ended && !last) { /* PostgreSQL reads on to the end before it looks at this row */
+            p->marked = true;
+            p->ended = false;
+            p->at = p->scanned = start;
+            p->lines_before--;
+            return ST_NOT_FOUND;
+        }
         out->text = line;
-        return split_text(p, line, a, out, err);
+        split_text(p, line, a, out);
+        return ST_OK;
     }
     split_csv(p, line, a, out);
     return ST_OK;
@@ -329,16 +390,20 @@ static uint32_t load(const uint8_t *d, unsigned size)
 static NODISCARD status skip_header(struct fe_copy_parser *p, bool last, struct err *err)
 {
     size_t left = p->in.size - p->at;
-    if (left == 0)
+    if (left < sizeof signature)
         return last ? bad(err, "COPY file signature not recognized") : ST_NOT_FOUND;
     const uint8_t *d = p->in.data + p->at;
-    size_t known = left < sizeof signature ? left : sizeof signature;
-    if (memcmp(d, signature, known) != 0)
+    if (memcmp(d, signature, sizeof signature) != 0)
         return bad(err, "COPY file signature not recognized");
-    if (left < sizeof signature + 8)
-        return last ? bad(err, "COPY file signature not recognized") : ST_NOT_FOUND;
-    if (load(d + 11, 4) != 0)
+    if (left < sizeof signature + 4)
+        return last ? bad(err, "invalid COPY file header (missing flags)") : ST_NOT_FOUND;
+    uint32_t flags = load(d + 11, 4);
+    if ((flags & 1u << 16) != 0)
+        return bad(err, "invalid COPY file header (WITH OIDS)");
+    if (flags >> 16 != 0)
         return bad(err, "unrecognized critical flags in COPY file header");
+    if (left < sizeof signature + 8)
+        return last ? bad(err, "invalid COPY file header (missing length)") : ST_NOT_FOUND;
     uint32_t extension = load(d + 15, 4);
     if (extension > HEADER_EXTENSION_MAX)
         return bad(err, "invalid COPY file header (wrong length)");

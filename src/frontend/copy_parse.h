@@ -14,6 +14,7 @@
 #define FE_COPY_ROW_BYTES (8u * 1024u * 1024u)
 
 enum fe_copy_kind { FE_COPY_TEXT, FE_COPY_CSV, FE_COPY_BINARY };
+enum fe_copy_eol { FE_COPY_EOL_UNKNOWN, FE_COPY_LF, FE_COPY_CR, FE_COPY_CRLF };
 
 struct fe_copy_parser {
     enum fe_copy_kind kind;
@@ -26,14 +27,17 @@ struct fe_copy_parser {
     size_t wanted;         /* binary: bytes before the next try */
     uint64_t line;         /* of the row given last; binary: its number */
     uint64_t lines_before; /* lines that ended before the current row */
-    bool ended, quoted, eol_known, crlf, signature_seen;
+    enum fe_copy_eol eol;  /* as the first line ends */
+    bool ended, quoted, signature_seen;
+    bool marked; /* text: the current line is the last, and waits for the end of the stream */
 };
 
 struct fe_copy_row {
     bytes *fields;
     bool *nulls;
     unsigned count;
-    bytes text; /* as it came, for messages; until the next call */
+    bytes seen; /* of a line whose end is wrong: what is before that */
+    bytes text; /* as it came, for messages; until the next call. None: no line is known */
 };
 
 /* Fields that are 0: the defaults of KIND. */

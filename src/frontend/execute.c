@@ -16,7 +16,8 @@
  *   X1  Every run ends once: fe_run returns its outcome, or returned ST_PENDING and DONE gets it.
  *   X2  A portal of a read remembers its position by key, in its own `page` arena; between pages
  *       nothing is held but the transaction's snapshot.
- *   X3  A write is run once per portal: a second Execute gives what is left of its rows.
+ *   X3  A write is run once per portal, and so is what is no query but gives rows (FETCH, EXECUTE,
+ *       EXPLAIN, SHOW): a second Execute gives what is left of its rows.
  */
 #include "frontend/execute.h"
 #include "base/assert.h"
@@ -29,6 +30,7 @@
 #define PAGES_PER_TURN 1u
 
 static NODISCARD status read_pages(struct fe_session *s);
+static NODISCARD status bad_format(struct fe_session *s);
 
 /* -- beginning and end ------------------------------------------------------------------------- */
 
@@ -51,6 +53,16 @@ static void release(struct fe_session *s, status st)
     arena_reset(&w->call_arena);
 }
 
+static status ended(struct fe_session *s, status st)
+{
+    struct fe_run *r = &s->work->run;
+    if (st == ST_OK && r->bad_row)
+        return bad_format(s);
+    if (st == ST_OK && r->told != NULL)
+        fe_told_end(s, r->told);
+    return st;
+}
+
 status fe_run(struct fe_session *s, struct fe_portal *p, int64_t limit, bool describe,
               fe_next *done)
 {
@@ -68,6 +80,7 @@ status fe_run(struct fe_session *s, struct fe_portal *p, int64_t limit, bool des
                          .counted = p->statement->stmt.plan};
     p->refs++;
     status st = fe_run_plan(s, p);
+    st = ended(s, st);
     if (st != ST_PENDING)
         release(s, st);
     return st;
@@ -78,6 +91,7 @@ void fe_run_finish(struct fe_session *s, status st)
     if (st == ST_PENDING)
         return;
     fe_next *done = s->work->run.done;
+    st = ended(s, st);
     release(s, st);
     done(s, st);
 }
@@ -149,6 +163,15 @@ status fe_portal_bind(struct fe_session *s, struct fe_portal *p)
     ST_TRY(pl_bind(&p->statement->stmt, p->params, p->param_count, &context, &p->arena, &p->bound,
                    &s->work->err));
     p->bound_ready = true;
+    return ST_OK;
+}
+
+status fe_refuse_locking(struct fe_session *s, struct fe_portal *p)
+{
+    if (fe_portal_bind(s, p) == ST_OK && p->bound.read.for_update)
+        return err_set_state(&s->work->err, ST_TXN_STATE, "25006",
+                             "cannot execute SELECT FOR UPDATE in a read-only transaction");
+    err_clear(&s->work->err); /* what else is wrong is said when it runs */
     return ST_OK;
 }
 
@@ -246,7 +269,7 @@ static NODISCARD status rows_out(struct fe_session *s)
 static bool on_row(void *arg, const struct kv_row *row)
 {
     const struct fe_session *s = arg;
-    return !s->gone && fe_row_of_kv(arg, row);
+    return !s->gone && fe_row_of_kv(arg, row) && !s->work->run.bad_row;
 }
 
 /* On whichever thread the page is read: touches nothing but the page. */
@@ -258,11 +281,23 @@ static bool on_page_row(void *arg, const struct kv_row *row)
     return true;
 }
 
+static NODISCARD status bad_format(struct fe_session *s)
+{
+    return err_set(&s->work->err, ST_INVALID, "unsupported format code: %d",
+                   s->work->run.bad_format);
+}
+
+/* Do rows go straight to the client, written by whoever reads them? */
+static bool goes_out(const struct fe_run *r)
+{
+    return r->sink == FE_SINK_ROWS && !r->keeping && r->bad_format == 0;
+}
+
 static void page_begin(struct fe_session *s, struct cl_call *call)
 {
     struct fe_run *r = &s->work->run;
     call->on_row = on_row;
-    call->anywhere = r->sink == FE_SINK_ROWS;
+    call->anywhere = goes_out(r);
     if (!call->anywhere)
         return;
     call->on_row = on_page_row;
@@ -273,7 +308,7 @@ static void page_begin(struct fe_session *s, struct cl_call *call)
 static NODISCARD status page_taken(struct fe_session *s, status st)
 {
     struct fe_run *r = &s->work->run;
-    if (r->sink == FE_SINK_ROWS) {
+    if (goes_out(r)) {
         r->rows += r->page.rows;
         fe_conn_return_output(s->conn, &r->page.out);
     }
@@ -306,6 +341,10 @@ static NODISCARD status read_pages(struct fe_session *s)
             w->stalled = true;
             return fe_wait(s, read_again, false);
         }
+        if (r->keeping && r->told->store.size > FE_STORE_BYTES_MAX)
+            return err_set(&w->err, ST_NO_MEMORY,
+                           "the rows of a statement under a row limit exceed %u bytes",
+                           FE_STORE_BYTES_MAX);
         if (pages == PAGES_PER_TURN)
             return fe_yield(s, read_again);
         struct cl_call *call = fe_call(s);
@@ -336,9 +375,6 @@ static NODISCARD status lock_rows(struct fe_session *s)
 {
     struct fe_work *w = s->work;
     struct fe_portal *p = w->run.source;
-    if (fe_read_only(s))
-        return err_set_state(&w->err, ST_TXN_STATE, "25006",
-                             "cannot execute SELECT FOR UPDATE in a read-only transaction");
     if (!cl_in_transaction(s->client) || p->bound.read.kind == KV_READ_NOTHING)
         return ST_OK;
     w->op = &p->bound.op;
@@ -351,12 +387,12 @@ static NODISCARD status lock_rows(struct fe_session *s)
 static NODISCARD status read_start(struct fe_session *s, bool first)
 {
     struct fe_run *r = &s->work->run;
-    r->target = fe_out(s);
+    r->target = fe_run_target(s);
     if (r->sink == FE_SINK_ROWS)
         fe_describe_once(s);
     if (r->source->done)
         return source_end(s, ST_OK);
-    if (r->sink == FE_SINK_ROWS)
+    if (goes_out(r))
         fe_page_encoder(s);
     fe_txn_touch(s);
     if (first && r->source->bound.read.for_update)
@@ -534,6 +570,17 @@ static NODISCARD status cannot_run_again(struct fe_session *s, const struct fe_p
                          p->name != NULL ? p->name : "");
 }
 
+/* What is wrong with the text itself was said by PostgreSQL before it looked at who may write. */
+static NODISCARD status unless_text_is_bad(struct fe_session *s, struct fe_portal *p, status st)
+{
+    struct err *err = &s->work->err, first = *err;
+    status bound = fe_portal_bind(s, p);
+    if (bound != ST_OK && err->position > 0 && strncmp(err->sqlstate, "22", 2) == 0)
+        return bound;
+    *err = first;
+    return st;
+}
+
 status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *after)
 {
     struct fe_run *r = &s->work->run;
@@ -541,16 +588,25 @@ status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *a
     r->source = source;
     source->refs++;
     r->after = after;
-    ST_TRY(check_writable(s, source->statement->stmt.plan));
+    status writable = check_writable(s, source->statement->stmt.plan);
+    if (writable != ST_OK)
+        return unless_text_is_bad(s, source, writable);
+    if (kind == PL_WRITE && r->shape.rows && r->bad_format != 0)
+        return bad_format(s); /* before it is too late to undo it */
     status bound = fe_portal_bind(s, source);
     if (UNLIKELY(bound != ST_OK)) {
         /* Not of the text, but of its execution: the rows have been announced. */
-        if (r->sink == FE_SINK_ROWS && strcmp(s->work->err.sqlstate, "2201W") == 0)
+        const char *state = s->work->err.sqlstate;
+        bool running = strcmp(state, "2201W") == 0 ||
+                       (kind == PL_VALUES && strcmp(state, "42704") == 0); /* current_setting */
+        if (r->sink == FE_SINK_ROWS && running)
             fe_describe_once(s);
         return bound;
     }
     if (UNLIKELY(s->limited))
         ST_TRY(fe_check_powers(s, &source->bound));
+    if (kind == PL_READ && source->bound.read.for_update && fe_read_only(s))
+        return fe_refuse_locking(s, source);
     if (kind == PL_READ) {
         bool first = !source->started;
         source->started = true;
@@ -563,7 +619,7 @@ status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *a
     if (source->started) /* all of its rows went out */
         return source_end(s, ST_OK);
     source->started = true;
-    r->target = fe_out(s);
+    r->target = fe_run_target(s);
     if (r->shape.rows && (r->limit != INT64_MAX || source->cursor)) {
         source->stored = true;
         r->target = &source->store;
@@ -579,13 +635,11 @@ status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *a
 }
 
 /* Bind takes any format code; rows can be written in two. */
-static NODISCARD status check_formats(struct fe_session *s)
+static void check_formats(struct fe_run *r)
 {
-    const struct fe_run *r = &s->work->run;
-    for (unsigned i = 0; r->shape.rows && i < r->format_count; i++)
+    for (unsigned i = 0; r->shape.rows && i < r->format_count && r->bad_format == 0; i++)
         if (r->formats[i] != 0 && r->formats[i] != 1)
-            return err_set(&s->work->err, ST_INVALID, "unsupported format code: %d", r->formats[i]);
-    return ST_OK;
+            r->bad_format = r->formats[i];
 }
 
 /* What is no query is run once: only rows can be left for another Execute. */
@@ -603,6 +657,10 @@ status fe_run_plan(struct fe_session *s, struct fe_portal *p)
     const struct pl_plan *plan = p->statement->stmt.plan;
     if (s->txn == FE_TXN_FAILED && (plan == NULL || !fe_is_txn_exit(plan->kind)))
         return fe_txn_refuse(s);
+    if (p->statement->late != NULL) {
+        s->work->err = *p->statement->late;
+        return s->work->err.code;
+    }
     if (plan == NULL || plan->kind == PL_EMPTY) {
         r->empty = true;
         return ST_OK;
@@ -610,7 +668,7 @@ status fe_run_plan(struct fe_session *s, struct fe_portal *p)
     fe_txn_query(s, plan->kind, false);
     r->shape = fe_statement_shape(s, p->statement);
     r->describe_now = r->describe && r->shape.rows;
-    ST_TRY(check_formats(s));
+    check_formats(r);
     switch ((int)plan->kind) {
     case PL_READ:
     case PL_WRITE:
@@ -619,7 +677,13 @@ status fe_run_plan(struct fe_session *s, struct fe_portal *p)
     case PL_FUNCTION: return fe_run_source(s, p, rows_out);
     default: break;
     }
+    if (p->told) {
+        fe_told_end(s, p);
+        return ST_OK;
+    }
     ST_TRY(run_once(s, p));
+    if (r->shape.rows)
+        fe_told_begin(s, p);
     switch ((int)plan->kind) {
     case PL_COPY_IN: return fe_run_copy_in(s, plan);
     case PL_COPY_OUT: return fe_run_copy_out(s, plan);

@@ -43,6 +43,8 @@ struct fe_run {
     int64_t limit; /* rows; INT64_MAX = all */
     int64_t rows;
     struct obuf *target;
+    int16_t bad_format; /* asked for, of a column; 0 = none. An error once there is a row: */
+    bool bad_row;
     bool describe;     /* simple protocol: RowDescription goes ahead of the rows */
     bool describe_now; /* … and has not been sent yet */
     bool suspended;    /* out: PortalSuspended instead of a tag */
@@ -52,6 +54,9 @@ struct fe_run {
     bool copy_header; /* binary: still due */
     char copy_delimiter, copy_quote, copy_escape;
     const char *copy_null;
+    struct fe_portal *told; /* of FETCH, EXECUTE, EXPLAIN, SHOW: these rows are its, once */
+    bool keeping;           /* … and go into its store, for its own limit is another: */
+    int64_t told_limit;
     struct fe_chain chain;
     char tag[64]; /* out */
     fe_next *done;
@@ -101,6 +106,8 @@ NODISCARD status fe_run(struct fe_session *s, struct fe_portal *p, int64_t limit
 void fe_run_finish(struct fe_session *s, status st);
 /* Parameters are there: makes the bound plan, once. */
 NODISCARD status fe_portal_bind(struct fe_session *s, struct fe_portal *p);
+/* In a read-only transaction: 25006 if P is a SELECT … FOR UPDATE. */
+NODISCARD status fe_refuse_locking(struct fe_session *s, struct fe_portal *p);
 /* Streams SOURCE into the sink, then AFTER. */
 NODISCARD status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *after);
 /* Runs PLAN as what the current run asked for. */
@@ -144,6 +151,9 @@ NODISCARD status fe_run_copy_in(struct fe_session *s, const struct pl_plan *plan
 void fe_copy_in_data(struct fe_session *s, bytes data);
 void fe_copy_in_done(struct fe_session *s);
 void fe_copy_in_fail(struct fe_session *s, bytes body);
+/* What is wrong with rows that came already is said before a message that is not CopyData is looked
+ * at; that may end the mode. False: the message has to wait. */
+bool fe_copy_in_settle(struct fe_session *s);
 /* CONTEXT of what went wrong between rows: the line that would have come. */
 void fe_copy_in_context(struct fe_session *s);
 /* Ends the mode with the error in work->err. */
@@ -160,8 +170,14 @@ void fe_row_of_texts(struct fe_session *s, const char *const *texts,
                      unsigned count); /* NULL = NULL */
 bool fe_row_of_kv(void *session, const struct kv_row *row);
 void fe_row_of_datums(struct fe_session *s, const struct kv_datum *datums);
+/* Where rows go: to the client, or into a store. */
+struct obuf *fe_run_target(struct fe_session *s);
 /* Delivers stored rows up to the limit; true if that was all. */
 bool fe_store_deliver(struct fe_session *s, struct fe_portal *p);
+/* A statement that is no query itself but gives rows runs once, to its end, whatever limit Execute
+ * has: begin() before it runs, end() after it went well or, for a later Execute, in its place. */
+void fe_told_begin(struct fe_session *s, struct fe_portal *p);
+void fe_told_end(struct fe_session *s, struct fe_portal *p);
 
 /* copy_out.c: one field in COPY's text or CSV */
 void fe_copy_text_field(struct fe_run *r, struct obuf *o, bool first, bytes field, bool null);

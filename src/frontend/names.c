@@ -47,6 +47,8 @@ struct fe_statement *fe_statement_new(struct fe_session *s)
     st->next = NULL;
     st->name = NULL;
     st->stmt = (struct pl_statement){0};
+    st->constant = false;
+    st->late = NULL;
     st->encoder.fields = NULL;
     return st;
 }
@@ -200,13 +202,21 @@ struct fe_portal *fe_portal_find(struct fe_session *s, const char *name)
     return *portal_slot(s, name);
 }
 
+status fe_portal_absent(struct fe_session *s, const char *name)
+{
+    if (fe_portal_find(s, name) == NULL)
+        return ST_OK;
+    return err_set_state(&fe_work(s)->err, ST_EXISTS, "42P03", "cursor \"%s\" already exists",
+                         name);
+}
+
 status fe_portal_name(struct fe_session *s, struct fe_portal *p, const char *name)
 {
     struct err *err = &fe_work(s)->err;
     if (name[0] == '\0')
         fe_portal_drop(s, name);
-    else if (fe_portal_find(s, name) != NULL)
-        return err_set_state(err, ST_EXISTS, "42P03", "cursor \"%s\" already exists", name);
+    else
+        ST_TRY(fe_portal_absent(s, name));
     if (s->portal_count >= FE_PORTALS_MAX)
         return err_set_state(err, ST_LIMIT, "54000", "too many open cursors in one session");
     p->name = arena_strdup(&p->arena, bytes_str(name));

@@ -16,6 +16,7 @@
 #include "frontend/ahead.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 
 static void finish(struct fe_session *s, status st)
 {
@@ -38,20 +39,25 @@ static status check_text(struct fe_session *s, struct fe_statement *target)
         fe_settings_get(&s->settings, plan->utility->name) == NULL)
         return err_set_state(err, ST_NOT_FOUND, "42704",
                              "unrecognized configuration parameter \"%s\"", plan->utility->name);
-    /* Functions may do more than give a value. */
-    bool plain = plan->kind == PL_READ || plan->kind == PL_WRITE ||
-                 (plan->kind == PL_VALUES &&
-                  memchr(s->work->run.inner_text.data, '(', s->work->run.inner_text.size) == NULL);
+    target->constant = plan->kind == PL_VALUES && memchr(s->work->run.inner_text.data, '(',
+                                                         s->work->run.inner_text.size) == NULL;
+    bool plain = plan->kind == PL_READ || plan->kind == PL_WRITE || target->constant;
     if (!plain || plan->param_count > 0)
         return ST_OK;
     struct fe_portal *p = fe_portal_new(s, target);
     status st = fe_portal_bind(s, p);
     fe_portal_unref(s, p);
-    bool value = strncmp(err->sqlstate, "22", 2) == 0 && strcmp(err->sqlstate, "2201W") != 0;
-    if (st == ST_OK || value)
+    /* Where it is in the text is said of literals only; what they become is seen when it runs. */
+    bool value = strncmp(err->sqlstate, "22", 2) == 0 && err->position > 0;
+    if (st == ST_OK || value || strncmp(err->sqlstate, "42", 2) == 0)
         return st;
     err_clear(err);
     return ST_OK;
+}
+
+static bool is_copy(bytes text)
+{
+    return text.size > 4 && strncasecmp((const char *)text.data, "copy", 4) == 0;
 }
 
 /* Ends a Parse; the statement is in run.inner meanwhile, its name in its own memory. */
@@ -72,6 +78,13 @@ static status parsed(struct fe_session *s, status st)
     bool refused =
         s->txn == FE_TXN_FAILED && (st == ST_OK ? plan == NULL || !fe_is_txn_exit(plan->kind)
                                                 : strcmp(w->err.sqlstate, "42601") != 0);
+    if (st != ST_OK && !refused && is_copy(w->run.inner_text) && !fe_is_grammar_error(&w->err)) {
+        /* PostgreSQL looks into COPY when it runs. */
+        target->late = arena_alloc(&target->arena, sizeof *target->late);
+        *target->late = w->err;
+        err_clear(&w->err);
+        st = ST_OK;
+    }
     if (refused && !(st == ST_OK && (plan == NULL || plan->kind == PL_EMPTY)))
         st = fe_txn_refuse(s);
     if (st == ST_OK)
@@ -231,6 +244,9 @@ static status read_params(struct fe_session *s, struct fe_portal *p, const char 
         unsigned formats = m->param_formats.count;
         int16_t format = formats == 0 ? 0 : fe_int16_at(m->param_formats, formats == 1 ? 0 : i);
         status st = read_param(s, p, plan->param_types[i], format, null, in, &params[i]);
+        if (st != ST_OK && strcmp(s->work->err.sqlstate, "22P03") == 0)
+            err_set_state(&s->work->err, st, "22P03",
+                          "incorrect binary data format in bind parameter %u", i + 1);
         if (st != ST_OK) {
             say_which(s, portal, i, format == 0 && !null, in);
             return st;
@@ -263,12 +279,24 @@ static status bind_portal(struct fe_session *s, struct fe_statement *st,
     bool exit = st->stmt.plan != NULL && fe_is_txn_exit(st->stmt.plan->kind);
     if (s->txn == FE_TXN_FAILED && !exit)
         return fe_txn_refuse(s);
+    if (portal_name[0] != '\0')
+        ST_TRY(fe_portal_absent(s, portal_name));
     struct fe_portal *p = fe_portal_new(s, st);
     status result = read_params(s, p, portal_name, m);
+    if (result == ST_OK && st->constant)
+        result = fe_portal_bind(s, p);
+    if (result == ST_OK && fe_read_only(s) && st->stmt.plan != NULL &&
+        st->stmt.plan->kind == PL_READ)
+        result = fe_refuse_locking(s, p);
     if (result == ST_OK)
         result = read_formats(s, p, m->result_formats);
+    /* In a block it is there, for what that is worth in a failed one, even if this has failed. */
     if (result == ST_OK)
         result = fe_portal_name(s, p, portal_name);
+    else if (s->txn == FE_TXN_BLOCK && s->portal_count < FE_PORTALS_MAX) {
+        status named = fe_portal_name(s, p, portal_name);
+        ASSERT(named == ST_OK);
+    }
     fe_portal_unref(s, p);
     return result;
 }

@@ -89,11 +89,17 @@ static bool plan_pieces(struct fe_session *s)
     return true;
 }
 
-/* Errors of the grammar, and they alone, say where they are; 42601 is said later, too. */
+/* Errors of the grammar, and they alone, say where they are; 42601 is said later, too. So are those
+ * of the scanner: bytes that are no characters. */
+bool fe_is_grammar_error(const struct err *err)
+{
+    return strstr(err->message, " at or near ") != NULL ||
+           strstr(err->message, " at end of input") != NULL || strcmp(err->sqlstate, "22021") == 0;
+}
+
 static bool is_syntax_error(const struct piece *p)
 {
-    return p->planned != ST_OK && (strstr(p->err->message, " at or near ") != NULL ||
-                                   strstr(p->err->message, " at end of input") != NULL);
+    return p->planned != ST_OK && fe_is_grammar_error(p->err);
 }
 
 /* The error of piece P, as one of the whole message. */

@@ -8,6 +8,7 @@
  */
 #include "base/assert.h"
 #include "frontend/execute.h"
+#include <stdio.h>
 
 void fe_put_row_description(struct obuf *o, struct fe_shape shape, const int16_t *formats,
                             unsigned format_count)
@@ -131,12 +132,21 @@ static void put_value(struct fe_session *s, struct fe_run *r, unsigned i, const 
     obuf_patch_be32(r->target, at, (uint32_t)(r->target->size - at - 4));
 }
 
+/* Counts a row. Is it to be written, and can it be? */
+static bool shows_row(struct fe_run *r)
+{
+    r->rows++;
+    if (r->sink == FE_SINK_NOTHING)
+        return false;
+    r->bad_row = r->sink == FE_SINK_ROWS && r->bad_format != 0;
+    return !r->bad_row;
+}
+
 bool fe_row_of_kv(void *session, const struct kv_row *row)
 {
     struct fe_session *s = session;
     struct fe_run *r = &s->work->run;
-    r->rows++;
-    if (r->sink == FE_SINK_NOTHING)
+    if (!shows_row(r))
         return true;
     size_t at = row_begin(s, r, r->shape.count);
     for (unsigned i = 0; i < r->shape.count; i++) {
@@ -154,8 +164,7 @@ bool fe_row_of_kv(void *session, const struct kv_row *row)
 void fe_row_of_datums(struct fe_session *s, const struct kv_datum *datums)
 {
     struct fe_run *r = &s->work->run;
-    r->rows++;
-    if (r->sink == FE_SINK_NOTHING)
+    if (!shows_row(r))
         return;
     size_t at = row_begin(s, r, r->shape.count);
     for (unsigned i = 0; i < r->shape.count; i++)
@@ -167,8 +176,7 @@ void fe_row_of_datums(struct fe_session *s, const struct kv_datum *datums)
 void fe_row_of_values(struct fe_session *s, const struct pl_value *values, unsigned count)
 {
     struct fe_run *r = &s->work->run;
-    r->rows++;
-    if (r->sink == FE_SINK_NOTHING)
+    if (!shows_row(r))
         return;
     size_t at = row_begin(s, r, count);
     for (unsigned i = 0; i < count; i++)
@@ -179,8 +187,7 @@ void fe_row_of_values(struct fe_session *s, const struct pl_value *values, unsig
 void fe_row_of_texts(struct fe_session *s, const char *const *texts, unsigned count)
 {
     struct fe_run *r = &s->work->run;
-    r->rows++;
-    if (r->sink == FE_SINK_NOTHING)
+    if (!shows_row(r))
         return;
     size_t at = row_begin(s, r, count);
     for (unsigned i = 0; i < count; i++)
@@ -190,10 +197,16 @@ void fe_row_of_texts(struct fe_session *s, const char *const *texts, unsigned co
 
 /* -- the store --------------------------------------------------------------------------------- */
 
+struct obuf *fe_run_target(struct fe_session *s)
+{
+    const struct fe_run *r = &s->work->run;
+    return r->keeping ? &r->told->store : fe_out(s);
+}
+
 bool fe_store_deliver(struct fe_session *s, struct fe_portal *p)
 {
     struct fe_run *r = &s->work->run;
-    struct obuf *o = fe_out(s);
+    struct obuf *o = fe_run_target(s);
     while (p->store_at < p->store.size && r->rows < r->limit) {
         uint32_t length;
         memcpy(&length, p->store.data + p->store_at + 1, sizeof length);
@@ -207,6 +220,44 @@ bool fe_store_deliver(struct fe_session *s, struct fe_portal *p)
         r->rows++;
     }
     return p->store_at == p->store.size;
+}
+
+void fe_told_begin(struct fe_session *s, struct fe_portal *p)
+{
+    struct fe_run *r = &s->work->run;
+    p->told = true;
+    r->told = p;
+    r->keeping = r->limit != INT64_MAX;
+    r->told_limit = r->limit;
+    r->limit = INT64_MAX;
+}
+
+void fe_told_end(struct fe_session *s, struct fe_portal *p)
+{
+    struct fe_run *r = &s->work->run;
+    if (r->told == p) {
+        memcpy(p->tag, r->tag, sizeof p->tag);
+        if (!r->keeping)
+            return;
+        r->limit = r->told_limit;
+    }
+    r->told = NULL;
+    r->keeping = false;
+    r->sink = FE_SINK_ROWS;
+    r->rows = 0;
+    (void)fe_store_deliver(s, p);
+    r->suspended = r->limit != INT64_MAX && r->rows == r->limit;
+    /* A tag that counts rows counts those of this Execute. */
+    size_t word = strlen(p->tag);
+    while (word > 0 && p->tag[word - 1] >= '0' && p->tag[word - 1] <= '9')
+        word--;
+    if (p->tag[word] == '\0') {
+        memcpy(r->tag, p->tag, sizeof r->tag);
+        return;
+    }
+    char words[sizeof p->tag];
+    snprintf(words, sizeof words, "%.*s", (int)word - 1, p->tag);
+    fe_run_tag(r, words, r->rows);
 }
 
 /* The encoder of what runs. A prepared statement that is run again in the format of its first run

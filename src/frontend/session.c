@@ -386,6 +386,8 @@ void fe_session_stop(struct fe_session *s)
 void fe_session_unknown(struct fe_session *s, uint8_t type)
 {
     char text[64];
+    if (s->mode == FE_MODE_COPY_IN && !fe_copy_in_settle(s))
+        return;
     if (s->mode == FE_MODE_COPY_IN) {
         snprintf(text, sizeof text, "unexpected message type 0x%02X during COPY from stdin", type);
         (void)err_set(&fe_work(s)->err, ST_PROTOCOL, "%s", text);
@@ -479,6 +481,14 @@ enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *
     if (s->ahead != NULL && !fe_ahead_permits(s, f->type))
         return FE_DEFERRED;
     s->pinned = true;
+    /* CopyDone writes the rows, Flush asks for nothing. */
+    bool settles = s->mode == FE_MODE_COPY_IN && strchr("dcH", f->type) == NULL;
+    bool later = settles && !fe_copy_in_settle(s);
+    if (later || s->conn->state != FE_CONN_READY) {
+        s->pinned = false;
+        release_if_gone(s);
+        return later ? FE_DEFERRED : FE_HANDLED;
+    }
     switch (s->mode) {
     case FE_MODE_COPY_IN: copy_message(s, f); break;
     case FE_MODE_SKIP:

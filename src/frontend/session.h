@@ -23,6 +23,8 @@
 #define FE_PAGE_BYTES (256u * 1024u)
 #define FE_STATEMENTS_MAX 20000u
 #define FE_PORTALS_MAX 4096u
+/* Rows of one FETCH or EXECUTE under a row limit. */
+#define FE_STORE_BYTES_MAX (64u * 1024u * 1024u)
 
 struct fe_work;
 struct fe_copy;
@@ -51,6 +53,8 @@ struct fe_statement {
     const char *name;          /* in the arena; NULL = has none */
     struct arena arena;
     struct pl_statement stmt; /* plan NULL = empty text */
+    struct err *late;         /* … or what it says when it runs */
+    bool constant;            /* values without functions, known as soon as parameters are */
     /* Its rows in one format and any style, made by the first run; fields NULL: not kept. */
     struct fe_row_encoder encoder;
     int16_t encoder_format;
@@ -73,9 +77,9 @@ struct fe_portal {
     unsigned format_count;
     struct kv_read_pos pos;
     size_t store_at;
-    char tag[32];   /* of what was stored */
+    char tag[64];   /* of what was stored */
     unsigned level; /* savepoints open when it was made */
-    bool bound_ready, started, done, stored, cursor, hold, dropped;
+    bool bound_ready, started, done, stored, told, cursor, hold, dropped;
     /* left as it is: it means nothing until bound_ready */
     struct pl_bound bound;
 };
@@ -138,7 +142,7 @@ void fe_session_leave(struct fe_session *s);
 /* What a handler did with a message. */
 enum fe_handled { FE_HANDLED, FE_DEFERRED /* keep it until more has arrived */ };
 enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *f);
-/* A message of a type that does not exist. */
+/* A message of a type that does not exist. Waits if it has to: then it is to be seen again. */
 void fe_session_unknown(struct fe_session *s, uint8_t type);
 /* Does it wait for output to drain? */
 bool fe_session_is_stalled(const struct fe_session *s);
@@ -182,6 +186,8 @@ void fe_statement_drop_all(struct fe_session *s);
 struct fe_portal *fe_portal_new(struct fe_session *s, struct fe_statement *st);
 void fe_portal_unref(struct fe_session *s, struct fe_portal *p);
 struct fe_portal *fe_portal_find(struct fe_session *s, const char *name);
+/* 42P03 if there is one of the name. */
+NODISCARD status fe_portal_absent(struct fe_session *s, const char *name);
 NODISCARD status fe_portal_name(struct fe_session *s, struct fe_portal *p, const char *name);
 bool fe_portal_drop(struct fe_session *s, const char *name);
 /* ALL: also those WITH HOLD. LEVEL: only those made inside that many savepoints or more. */
@@ -231,6 +237,8 @@ NODISCARD status fe_txn_rollback_to(struct fe_session *s, const char *name);
 void fe_simple_query(struct fe_session *s, bytes body);
 /* Is what runs one of several statements of a Query? */
 bool fe_simple_is_many(const struct fe_session *s);
+/* Is it of the grammar or the scanner, which see a text before anything else does? */
+bool fe_is_grammar_error(const struct err *err);
 void fe_extended_parse(struct fe_session *s, bytes body);
 void fe_extended_bind(struct fe_session *s, bytes body);
 void fe_extended_describe(struct fe_session *s, bytes body);

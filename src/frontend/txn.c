@@ -12,8 +12,8 @@
  * nothing and the snapshot is as new as can be.
  *
  * Invariants
- *   T1  cl_in_transaction only in IMPLICIT and BLOCK, and in FAILED while a savepoint can still
- *       bring the block back.
+ *   T1  cl_in_transaction only in IMPLICIT and BLOCK, in FAILED while a savepoint can still bring
+ *       the block back, and while COPY tries a batch.
  *   T2  Settings, notifications and portals end with the transaction: committed or undone in one
  *       place, end_of_transaction().
  */

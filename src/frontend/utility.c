@@ -156,8 +156,7 @@ static const char *shown_value(const struct fe_session *s, const char *name)
 static status run_show(struct fe_session *s, const struct pl_utility *u)
 {
     struct fe_run *r = &s->work->run;
-    struct fe_portal *p = r->portal;
-    r->target = fe_out(s);
+    r->target = fe_run_target(s);
     if (u->name == NULL) {
         const char *row[3];
         for (unsigned i = 0; (row[0] = fe_settings_at(&s->settings, i, &row[1], &row[2])) != NULL;
@@ -169,11 +168,7 @@ static status run_show(struct fe_session *s, const struct pl_utility *u)
     if (value == NULL)
         return err_set_state(&s->work->err, ST_NOT_FOUND, "42704",
                              "unrecognized configuration parameter \"%s\"", u->name);
-    /* asyncpg's fetchval asks for one row: PortalSuspended now, the tag next time. */
-    if (!p->done)
-        fe_row_of_texts(s, &value, 1);
-    r->suspended = !p->done && r->limit == 1;
-    p->done = true;
+    fe_row_of_texts(s, &value, 1);
     return done(s, "SHOW");
 }
 
@@ -184,12 +179,12 @@ static status run_discard(struct fe_session *s, const struct pl_utility *u)
     unsigned what = u->count >= 0 && u->count < (int64_t)ARRAY_LEN(tags) ? (unsigned)u->count : 0;
     if (what != 0)
         return done(s, tags[what]);
-    if (s->txn_piped)
-        return err_set_state(&s->work->err, ST_TXN_STATE, "25001",
-                             "DISCARD ALL cannot be executed within a pipeline");
     if (fe_txn_in_block(s))
         return err_set_state(&s->work->err, ST_TXN_STATE, "25001",
                              "DISCARD ALL cannot run inside a transaction block");
+    if (s->txn_piped)
+        return err_set_state(&s->work->err, ST_TXN_STATE, "25001",
+                             "DISCARD ALL cannot be executed within a pipeline");
     fe_portal_drop_others(s, s->work->run.portal);
     fe_settings_reset_all(&s->settings);
     fe_statement_drop_all(s);
@@ -284,6 +279,17 @@ static status convert(struct fe_session *s, struct arena *a, uint32_t oid, unsig
     return ST_INVALID;
 }
 
+static status argument(struct fe_session *s, struct arena *a, const struct pl_utility *u,
+                       uint32_t oid, unsigned i, struct pl_value *out)
+{
+    const struct pl_value *in = &u->args[i];
+    status st = convert(s, a, oid, i + 1, in, out);
+    bool where = in->oid == OID_UNKNOWN || strcmp(s->work->err.sqlstate, "42804") == 0;
+    if (st != ST_OK && s->work->err.position == 0 && where)
+        s->work->err.position = u->args_at[i];
+    return st;
+}
+
 /* A portal of the prepared statement with the arguments of EXECUTE; held by the caller. */
 static status execute_portal(struct fe_session *s, const struct pl_plan *plan,
                              struct fe_portal **out)
@@ -298,7 +304,8 @@ static status execute_portal(struct fe_session *s, const struct pl_plan *plan,
     unsigned expected = inner != NULL ? inner->param_count : 0;
     if (inner != NULL && inner->kind == PL_EXECUTE)
         return err_set(err, ST_UNSUPPORTED, "EXECUTE of an EXECUTE statement is not supported");
-    if (expected != u->arg_count) {
+    /* As PostgreSQL does, one that takes none is given any number. */
+    if (expected > 0 && expected != u->arg_count) {
         err_set_state(err, ST_SYNTAX, "42601",
                       "wrong number of parameters for prepared statement \"%s\"", u->name);
         err_detail(err, "Expected %u parameters but got %u.", expected, u->arg_count);
@@ -310,7 +317,7 @@ static status execute_portal(struct fe_session *s, const struct pl_plan *plan,
     p->param_count = expected;
     status result = ST_OK;
     for (unsigned i = 0; i < expected && result == ST_OK; i++)
-        result = convert(s, &p->arena, inner->param_types[i], i + 1, &u->args[i], &params[i]);
+        result = argument(s, &p->arena, u, inner->param_types[i], i, &params[i]);
     if (result == ST_OK)
         *out = p;
     else
@@ -355,7 +362,7 @@ static status explained(struct fe_session *s)
     r->limit = INT64_MAX;
     r->shape = fe_statement_shape(s, r->portal->statement);
     r->describe_now = r->describe;
-    r->target = fe_out(s);
+    r->target = fe_run_target(s);
     pl_explain(&p->statement->stmt, &p->bound, s->client, u->analyze ? &stats : NULL, rows,
                explain_line, s);
     return done(s, "EXPLAIN");

@@ -243,15 +243,22 @@ status pl__compile_copy(struct pl__compile *c, const struct ast_stmt *s)
     return ST_OK;
 }
 
+static status null_value(const struct kv_table_def *def, const struct kv_column *k, struct err *err)
+{
+    err_set_state(err, ST_INVALID, "23502",
+                  "null value in column \"%s\" of relation \"%s\" violates not-null constraint",
+                  k->name, def->name);
+    err_where(err, "public", def->name, k->name, NULL);
+    return ST_INVALID;
+}
+
 status pl_copy_row(const struct pl_plan *plan, const bytes *fields, const bool *nulls,
                    unsigned count, const struct pl_context *ctx, struct arena *a,
                    struct kv_datum *out, struct err *err)
 {
     const struct pl_utility *u = plan->utility;
     const struct kv_table_def *def = kv_table_def(u->table);
-    if (count < u->column_count)
-        return err_set_state(err, ST_INVALID, "22P04", "missing data for column \"%s\"",
-                             def->columns[u->columns[count]].name);
+    const struct kv_column *missing = NULL; /* a value of it */
     if (count > u->column_count)
         return err_set_state(err, ST_INVALID, "22P04", "extra data after last expected column");
     for (unsigned i = 0; i < count; i++) {
@@ -261,15 +268,9 @@ status pl_copy_row(const struct pl_plan *plan, const bytes *fields, const bool *
             out[i] = (struct kv_datum){.deflt = true};
             continue;
         }
-        if (nulls[i] && k->not_null) {
-            err_set_state(
-                err, ST_INVALID, "23502",
-                "null value in column \"%s\" of relation \"%s\" violates not-null constraint",
-                k->name, def->name);
-            err_where(err, "public", def->name, k->name, NULL);
-            return ST_INVALID;
-        }
         if (nulls[i]) {
+            if (k->not_null && missing == NULL)
+                missing = k;
             out[i] = KV_NULL;
             continue;
         }
@@ -284,5 +285,8 @@ status pl_copy_row(const struct pl_plan *plan, const bytes *fields, const bool *
             return st;
         }
     }
-    return ST_OK;
+    if (count < u->column_count)
+        return err_set_state(err, ST_INVALID, "22P04", "missing data for column \"%s\"",
+                             def->columns[u->columns[count]].name);
+    return missing == NULL ? ST_OK : null_value(def, missing, err);
 }

@@ -249,14 +249,16 @@ static bool behind_word(const struct pl__compile *c, size_t *at, const char *wor
 }
 
 /* Compiles the inner statement for its errors and parameter types; what it makes is thrown away. */
-static status check_inner(struct pl__compile *c, const struct ast_stmt *s, const char *text)
+static status check_inner(struct pl__compile *c, const struct ast_stmt *s,
+                          const struct pl_utility *u)
 {
     struct pl__plan scratch = {.pattern_id = PATTERN_NONE};
     struct pl__compile inner = *c;
     inner.scan = NULL;
     inner.stmt = s;
     inner.plan = &scratch;
-    status st = pl__compile_query(&inner, s, bytes_str(text));
+    inner.text_before = u->text_at;
+    status st = pl__compile_query(&inner, s, bytes_str(u->text));
     c->param_count = inner.param_count;
     pl_catalog_query_free(scratch.catalog);
     return st;
@@ -284,12 +286,18 @@ static status execute(struct pl__compile *c, const struct ast_stmt *s)
 {
     struct pl_utility *u = start(c, PL_EXECUTE, "EXECUTE");
     struct pl_value *args = ARENA_ARRAY(c->a, struct pl_value, s->arg_count + 1);
+    unsigned *at = ARENA_ARRAY(c->a, unsigned, s->arg_count + 1);
     u->name = own(c, s->name);
+    u->args_at = at;
     c->fixed = true;
     for (unsigned i = 0; i < s->arg_count; i++) {
         const struct pl__expr *e;
         ST_TRY(pl__expr_of(c, s->args[i], 0, PATTERN_SESSION, &e));
         int32_t typmod = e->typmod;
+        const struct ast_node *first = s->args[i];
+        while (first->kind == AST_CAST && first->left != NULL)
+            first = first->left;
+        at[i] = pl__position(c->text, first->at);
         uint32_t oid = e->oid;
         if (e->kind == EXPR_CAST && e->args[0]->kind == EXPR_CONST)
             ST_TRY(pl_value_convert(&e->args[0]->value, oid, typmod, true, NULL, 0, c->a, &args[i],
@@ -315,7 +323,7 @@ static status declare(struct pl__compile *c, const struct ast_stmt *s)
         !behind_word(c, &at, "for"))
         return pl__error(c, s->at, ST_UNSUPPORTED, NULL, "a cursor is over a SELECT");
     inner_text(c, u, at, c->text.size);
-    return check_inner(c, s->query, u->text);
+    return check_inner(c, s->query, u);
 }
 
 static status explain(struct pl__compile *c, const struct ast_stmt *s)
@@ -361,7 +369,7 @@ static status explain(struct pl__compile *c, const struct ast_stmt *s)
              pl_token_is(c->text, &t, "verbose"));
     inner_text(c, u, from, c->text.size);
     if (ast_is_query(s->query))
-        return check_inner(c, s->query, u->text);
+        return check_inner(c, s->query, u);
     if (s->query->kind == STMT_EXECUTE)
         return ST_OK;
     return pl__error(c, s->at, ST_UNSUPPORTED, NULL,

@@ -71,8 +71,11 @@ static status catalog(struct pl__compile *c, const uint32_t *declared, bytes tex
 {
     struct catalog_shape shape = {0};
     struct pl__plan *p = c->plan;
-    ST_TRY(pl_catalog_prepare(c->node, text, declared, c->declared_count, c->a, &p->catalog, &shape,
-                              c->err));
+    status st = pl_catalog_prepare(c->node, text, declared, c->declared_count, c->a, &p->catalog,
+                                   &shape, c->err);
+    if (st != ST_OK && c->err != NULL && c->err->position > 0)
+        c->err->position += c->text_before;
+    ST_TRY(st);
     p->pub.kind = PL_CATALOG;
     p->pub.tag = "SELECT";
     p->pub.returns_rows = true;

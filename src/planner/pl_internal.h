@@ -60,7 +60,8 @@ struct pl__expr {
 struct pl__compile {
     struct arena *a; /* the plan's */
     struct cl_node *node;
-    bytes text; /* with a NUL behind */
+    bytes text;           /* with a NUL behind */
+    unsigned text_before; /* characters ahead of an inner statement's own text */
     const struct ast_stmt *stmt;
     const struct pl_scan *scan; /* NULL: not cacheable, literals become constants */
     bool *slot_free;            /* [slot]: the plan holds for any value of it */

@@ -87,8 +87,9 @@ struct pl_utility {
     bool scroll, hold; /* DECLARE */
     /* PREPARE, DECLARE, EXPLAIN, COPY (query), COPY table TO: the inner statement's text */
     const char *text;
-    unsigned text_at;      /* characters of the whole text before it, for error positions */
-    const uint32_t *types; /* PREPARE: declared types */
+    const unsigned *args_at; /* EXECUTE: the arguments' positions */
+    unsigned text_at;        /* characters of the whole text before it, for error positions */
+    const uint32_t *types;   /* PREPARE: declared types */
     unsigned type_count;
     bool analyze, verbose;
     /* EXECUTE: argument expressions as values */

@@ -128,6 +128,29 @@ static bool convert_time(const struct pl_value *v, uint32_t oid, const struct pl
     return true;
 }
 
+static bool is_time(uint32_t oid)
+{
+    return oid == OID_TIMESTAMPTZ || oid == OID_TIMESTAMP || oid == OID_DATE;
+}
+
+bool pl_type_has_cast(uint32_t from, uint32_t to)
+{
+    if (from == to || from == 0 || from == OID_UNKNOWN || pl__is_text(from) || pl__is_text(to))
+        return true;
+    if (pl__is_integer(to))
+        return is_number(from) || from == OID_BOOL || from == OID_CHAR;
+    if (is_number(to))
+        return is_number(from);
+    if (to == OID_BOOL)
+        return pl__is_integer(from);
+    if (to == OID_CHAR)
+        return from == OID_INT4;
+    if (is_time(to))
+        return is_time(from);
+    uint32_t element = pl_type_element(to), inner = pl_type_element(from);
+    return element != 0 && inner != 0 && pl_type_has_cast(inner, element);
+}
+
 status pl_value_convert(const struct pl_value *v, uint32_t oid, int32_t typmod, bool explicit_cast,
                         const struct pl_style *style, int64_t now, struct arena *a,
                         struct pl_value *out, struct err *err)
@@ -141,7 +164,6 @@ status pl_value_convert(const struct pl_value *v, uint32_t oid, int32_t typmod, 
         return ST_OK;
     }
     struct pl_value r = {.oid = oid};
-    bool time = oid == OID_TIMESTAMPTZ || oid == OID_TIMESTAMP || oid == OID_DATE;
     if (pl__is_text(oid)) { /* every type has a cast to text */
         r.b = value_text(v, style, a);
         ST_TRY(cut(oid, typmod, explicit_cast, &r, err));
@@ -163,7 +185,7 @@ status pl_value_convert(const struct pl_value *v, uint32_t oid, int32_t typmod, 
         if (v->i < INT8_MIN || v->i > INT8_MAX)
             return err_set_state(err, ST_INVALID, "22003", "\"char\" out of range");
         r.i = v->i & 0xff;
-    } else if (!time || !convert_time(v, oid, style, &r.i)) {
+    } else if (!is_time(oid) || !convert_time(v, oid, style, &r.i)) {
         uint32_t to = pl_type_element(oid), from = pl_type_element(v->oid);
         if (to == 0 || from == 0)
             return no_cast(v, oid, err);

@@ -260,6 +260,16 @@ static int hex_digit(uint8_t c)
                                                 : -1;
 }
 
+/* The character that T begins with is none. */
+static status bad_digit(bytes t, struct err *err)
+{
+    size_t n = 1;
+    while (n < t.size && n < 4 && (t.data[n] & 0xc0) == 0x80)
+        n++;
+    return err_set_state(err, ST_INVALID, "22023", "invalid hexadecimal digit: \"%s\"",
+                         pl__shown(bytes_make(t.data, n)).s);
+}
+
 static status bytea_hex(bytes t, struct arena *a, bytes *out, struct err *err)
 {
     uint8_t *p = arena_alloc(a, t.size / 2 + 1);
@@ -271,8 +281,7 @@ static status bytea_hex(bytes t, struct arena *a, bytes *out, struct err *err)
         }
         int hi = hex_digit(t.data[i]), lo = i + 1 < t.size ? hex_digit(t.data[i + 1]) : 0;
         if (hi < 0 || lo < 0)
-            return err_set_state(err, ST_INVALID, "22023", "invalid hexadecimal digit: \"%s\"",
-                                 pl__shown(bytes_make(t.data + i + (hi < 0 ? 0 : 1), 1)).s);
+            return bad_digit(bytes_make(t.data + i + (hi >= 0), t.size - i - (hi >= 0)), err);
         if (i + 1 >= t.size)
             return err_set_state(err, ST_INVALID, "22023",
                                  "invalid hexadecimal data: odd number of digits");

@@ -84,6 +84,8 @@ NODISCARD status pl_value_from_binary(uint32_t oid, bytes data, struct arena *a,
 /* Appends the value's bytes without a length. */
 void pl_value_to_text(const struct pl_value *v, const struct pl_style *style, struct obuf *out);
 void pl_value_to_binary(const struct pl_value *v, struct obuf *out);
+/* May a statement say FROM::TO at all? */
+bool pl_type_has_cast(uint32_t from, uint32_t to);
 /* V as type OID: EXPLICIT as a cast in the text does it (text in and out, truncation to TYPMOD),
  * else as PostgreSQL assigns to a column. 42804, 42846 where there is no such cast; 22P02, 22003 …
  * as text. */

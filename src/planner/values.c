@@ -321,6 +321,9 @@ static status make_cast(struct pl__compile *c, const struct ast_node *n, struct 
         e->oid == OID_REGPROC || n->left == NULL)
         return ST_UNSUPPORTED;
     ST_TRY(pl__expr(c, n->left, e->oid, &args[0]));
+    if (!pl_type_has_cast(args[0]->oid, e->oid))
+        return pl__error(c, n->at, ST_INVALID, "42846", "cannot cast type %s to %s",
+                         pl_type_name(args[0]->oid), pl_type_name(e->oid));
     e->kind = EXPR_CAST;
     e->args = args;
     e->count = 1;
@@ -769,6 +772,7 @@ status pl__eval(const struct pl__bind *b, const struct pl__expr *e, unsigned slo
                 struct pl_value *out)
 {
     struct pl_value v;
+    status st;
     switch (e->kind) {
     case EXPR_CONST: *out = e->value; return ST_OK;
     case EXPR_LITERAL:
@@ -780,9 +784,10 @@ status pl__eval(const struct pl__bind *b, const struct pl__expr *e, unsigned slo
         return ST_OK;
     case EXPR_CAST:
         ST_TRY(pl__eval(b, e->args[0], slot_shift, &v));
-        return pl__eval_error(b, e, slot_shift,
-                              pl_value_convert(&v, e->oid, e->typmod, true, b->ctx->style,
-                                               b->ctx->now, b->a, out, b->err));
+        st = pl_value_convert(&v, e->oid, e->typmod, true, b->ctx->style, b->ctx->now, b->a, out,
+                              b->err);
+        /* Of literals that are read it is said where they are, of values that do not fit not. */
+        return e->args[0]->oid == OID_UNKNOWN ? pl__eval_error(b, e, slot_shift, st) : st;
     case EXPR_CALL: return eval_call(b, e, slot_shift, out);
     case EXPR_DEFAULT: break;
     }

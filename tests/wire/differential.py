@@ -3,7 +3,7 @@
 
     differential.py --binary build/debug/src/metadb [--count 2000] [--seed 1] [--only SEED]
 
-Sequences are drawn from a seed (sequences.py); both servers start from the same rows (pair.py); what may
+First come those of pinned.py, then sequences that are drawn from a seed (sequences.py); both servers start from the same rows (pair.py); what may
 differ is listed in streams.py. A sequence that differs is made as short as it can be and printed, with
 the seed that gives it. Prints ok, FAIL or skip and a name.
 """
@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import pair
+import pinned
 import sequences
 import streams
 
@@ -156,6 +157,18 @@ def run(sides, seeds, failures_shown):
     return failed
 
 
+def run_pinned(sides):
+    """How many of the pinned sequences differ. Delivered at once, and step by step."""
+    failed = 0
+    for name, steps in pinned.PINNED:
+        for delivery in ("whole", "steps"):
+            if difference(sides, steps, delivery, 0):
+                failed += 1
+                print("pinned \"%s\", delivery %s:" % (name, delivery))
+                show(sides, steps, delivery, 0)
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", required=True)
@@ -172,16 +185,21 @@ def main():
         sides = [pair.Postgresql(work)]
         try:
             sides.append(pair.Metadb(work, args.binary))
+            failed_pinned = 0 if args.only else run_pinned(sides)
             failed = run(sides, seeds, args.shown)
         finally:
             clean = all([side.stop() for side in sides])
     if not clean:
         print("FAIL differential-stop see above")
+    if failed_pinned:
+        print("FAIL differential-pinned %d of %d differ" % (failed_pinned, 2 * len(pinned.PINNED)))
+    elif not args.only:
+        print("ok differential-pinned %d sequences in two deliveries" % len(pinned.PINNED))
     if failed:
         print("FAIL differential %d of %d sequences differ, first seed %d" % (failed, len(seeds), seeds[0]))
         return 1
     print("ok differential %d sequences from seed %d" % (len(seeds), seeds[0]))
-    return 0 if clean else 1
+    return 0 if clean and not failed_pinned else 1
 
 
 if __name__ == "__main__":

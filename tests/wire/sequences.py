@@ -107,6 +107,16 @@ READS = [
     "SELECT size, uid, class FROM meta WHERE pid = 100 AND name = 'f2'",
     "SELECT key, size, etag FROM object WHERE bucket = 'b' AND key = 'o1'",
     "SELECT bucket, key FROM object WHERE bucket = 'b' AND key >= 'a' AND key < 'z' ORDER BY key",
+    "SELECT 1::int2", "SELECT 1.5::float8", "SELECT 1e10", "SELECT 'NaN'::float8", "SELECT '2024-01-02'::date", "SELECT false::int4",
+    "SELECT '2024-01-02 03:04:05.678+02'::timestamptz", "SELECT '2024-01-02 03:04:05'::timestamp", "SELECT '{1,2,NULL}'::int4[]",
+    "SELECT '{a,\"b c\",NULL}'::text[]", "SELECT 'a'::\"char\"", "SELECT 'abc'::varchar(2)", "SELECT 12::text", "SELECT '12'::int4::int8",
+    "SELECT 1.6::int4", "SELECT NULL::bytea", "SELECT 1 AS \"select\", 2 AS \"A b\"", "SELECT 'it''s', E'a\\nb'", "SELECT -9223372036854775808",
+    "SELECT current_setting('server_encoding')", "SELECT set_config('application_name', 'set', false)", "SELECT session_user, user",
+    "SELECT quote_literal('a''b')", "SELECT current_setting('nosetting', true)", "SELECT pg_catalog.current_database()",
+    "SELECT name, id FROM meta WHERE pid = 100 AND name = 'none'",
+    "SELECT name FROM meta WHERE pid = 100 AND name IN ('f1', 'f3', 'x') ORDER BY name", "SELECT count(*) FROM kv WHERE key LIKE 'k%'",
+    "SELECT name, size FROM meta WHERE pid = 100 AND name >= 'f' AND name < 'g' ORDER BY name DESC LIMIT 2",
+    "SELECT key FROM object WHERE bucket = 'b' AND key LIKE 'o%' ORDER BY key LIMIT 2",
     "SHOW server_encoding", "SHOW standard_conforming_strings", "SHOW transaction_isolation", "SHOW TRANSACTION ISOLATION LEVEL",
     "SHOW DateStyle", "SHOW TimeZone", "SHOW application_name", "SHOW client_min_messages", "SHOW transaction_read_only",
     "SHOW search_path", "SHOW statement_timeout", "SHOW bytea_output", "SHOW extra_float_digits",
@@ -158,7 +168,14 @@ BAD = [
     "MOVE 1 IN nocursor", "ROLLBACK TO nosavepoint", "RELEASE nosavepoint", "SELECT $1", "SELECT key FROM kv WHERE key = $1",
     "SELECT 1; SELEC 2", "SELECT $0", "COPY nothere FROM STDIN", "COPY kv (nocolumn) FROM STDIN", "COPY kv (key) FROM STDIN (FORMAT nope)",
     "SELECT nothere.key FROM kv WHERE key = 'k1'", "SELECT * FROM noschema.kv", "SELECT key FROM kv WHERE key = 'k1' AND", "\"", "SELECT 1 1",
-    "BEGIN; SELEC 1; COMMIT", "SELECT \u00e9\u00e9 FROM kv WHERE key = 'k1'",
+    "BEGIN; SELEC 1; COMMIT", "SELECT 'abc'::float8", "SELECT '2024-13-01'::date", "SELECT 'x'::timestamptz", "SELECT '{1,x}'::int4[]",
+    "SELECT 99999::int2", "SELECT 1::int4::bytea", "SELECT 'maybe'::bool", "SELECT current_setting('nosetting')", "SELECT '1e400'::float8",
+    "SELECT '{1,2'::int4[]", "SELECT name FROM meta WHERE pid = true AND name = 'x'", "SELECT 10000000000::int4", "SELECT '\\xz'::bytea",
+    "SELECT \"", "SELECT E'\\xff'", "SELECT 1 AS select FROM", "PREPARE p AS SELEC", "PREPARE p AS SELECT * FROM nothere",
+    "DECLARE c CURSOR FOR SELECT * FROM nothere", "DECLARE c CURSOR FOR SELEC", "SAVEPOINT", "SET", "SHOW", "COMMIT 1", "LISTEN", "NOTIFY",
+    "FETCH", "UPDATE kv SET WHERE key = 'k1'", "DELETE kv", "INSERT kv VALUES (1)", "SELECT key key2 key3 FROM kv WHERE key = 'k1'",
+    "UPDATE kv SET value = 5 WHERE key = 'k1'", "INSERT INTO meta (pid, name, id, mode) VALUES (100, 'g1', 2001, 'x')",
+    "INSERT INTO kv (key, value) VALUES ('n1', 7)", "SELECT 1; ;SELEC", "SELECT \u00e9\u00e9 FROM kv WHERE key = 'k1'",
 ]
 
 TRANSACTION = [
@@ -178,6 +195,11 @@ SESSION = [
     "SET default_transaction_read_only = on", "SET default_transaction_read_only = off", "SET IntervalStyle = 'postgres'",
     "PREPARE q AS SELECT key FROM kv WHERE key = $1", "PREPARE q2 (text) AS SELECT value FROM kv WHERE key = $1", "EXECUTE q ('k1')",
     "EXECUTE q2('k2')", "EXECUTE q", "EXECUTE q ('a', 'b')", "DEALLOCATE q", "DEALLOCATE PREPARE q2", "PREPARE p AS SELECT 1", "EXECUTE p",
+    "SET application_name = DEFAULT", "SET SESSION application_name = 'ses'", "SET TIME ZONE LOCAL", "SET TIME ZONE DEFAULT",
+    "SET TimeZone = 'America/New_York'", "SET IntervalStyle = 'iso_8601'", "SET DateStyle = 'SQL, DMY'", "SET DateStyle = 'Postgres'",
+    "SET extra_float_digits = 0", "SET bytea_output = 'hex'", "SET application_name = \"quoted\"", "SET statement_timeout = '5min'",
+    "SET statement_timeout = 0", "SET lock_timeout = '1s'", "PREPARE q (int4) AS SELECT $1", "EXECUTE q (1)", "EXECUTE q (NULL)",
+    "EXECUTE q ('x'::text)",
     "PREPARE w AS INSERT INTO kv (key, value) VALUES ('w1', 'w')", "EXECUTE w",
 ]
 
@@ -201,9 +223,18 @@ COPY_IN = [
     "COPY kv (key, value) FROM STDIN", "COPY kv (key, value) FROM STDIN WITH (FORMAT csv)", "COPY kv (key, value) FROM STDIN WITH (FORMAT text)",
     "COPY kv (key) FROM STDIN", "COPY kv (key, value) FROM STDIN (FORMAT binary)",
 ]
-COPY_TEXT = [b"c1\tone\n", b"c2\ttwo\nc3\t\\N\n", b"c4\t\\\\x00ff\n", b"c5\t", b"five\n", b"\\.\n", b"k1\tdup\n", b"c6\n", b"c7\ta\tb\n", b"", b"\n",
-             b"c8\tlast", b"c9\t\\\\xzz\n", b"c1\ttwice\n", b"\xff\tbad\n", b"c1\r\n"]
-COPY_CSV = [b"c1,one\n", b"c2,\nc3,\"a\"\"b\"\n", b"\"c4\",x\n", b"k1,dup\n", b"c6\n", b"c7,a,b\n", b"\"open", b"\\.\n", b"", b"\"c9\n\",line\n"]
+COPY_IN_WIDE = [
+    ("COPY kv (key, value) FROM STDIN (FORMAT csv, HEADER)", ","), ("COPY kv (key, value) FROM STDIN (DELIMITER '|')", "|"),
+    ("COPY kv (key, value) FROM STDIN (NULL 'nil')", "\t"), ("COPY kv (key, value) FROM STDIN WITH CSV QUOTE '\"' ESCAPE '!'", ","),
+    ("COPY object (bucket, key, size) FROM STDIN", "\t"), ("COPY meta (pid, name, id, mode) FROM STDIN (FORMAT csv)", ","),
+]
+# Pieces of lines, joined at random, and cut at random.
+COPY_PIECES = ["c1", "c2", "k1", "b", "100", "7", "nil", "\\N", "\\t", "\\x41", "\\101", "\\", "'", '"', "!", '""', "\xc3\xa9", "\\.", " "]
+COPY_TEXT = [b"c1\tone\n", b"c2\ttwo\nc3\t\\N\n", b"c4\t\\\\x00ff\n", b"c5\t", b"five\n", b"\\.\n", b"k1\tdup\n", b"c6\n", b"c7\ta\tb\n", b"",
+             b"c8\tlast", b"c9\t\\\\xzz\n", b"c1\ttwice\n", b"\xff\tbad\n", b"c1\r\n", b"c2\tx\r",
+             b"d1\ta\\\nb\n", b"d2\t\r\n"]
+COPY_CSV = [b"c1,one\n", b"c2,\nc3,\"a\"\"b\"\n", b"\"c4\",x\n", b"k1,dup\n", b"c6\n", b"c7,a,b\n", b"\"open", b"\\.\n", b"", b"\"c9\n\",line\n", b"\"d1\r\n\",x\r\n",
+            b"d2,x\r", b"d3,x\r\n"]
 BINARY_HEAD = b"PGCOPY\n\xff\r\n\0" + b"\0" * 8
 COPY_BINARY = [BINARY_HEAD, b"\0\2\0\0\0\2c1\0\0\0\1x", b"\0\2\0\0\0\2c2\xff\xff\xff\xff", b"\xff\xff", b"\0\3\0\0", b"junk", b"\0\2\0\0\0\2k1\0\0\0\0"]
 
@@ -258,7 +289,7 @@ class Generator:
         self.steps = []
         self.table = self.r.choices([WRITES, META_WRITES, OBJECT_WRITES], [8, 1, 1])[0]
         self.hostile = self.r.random() < 0.25   # malformed messages too
-        self.copying = self.r.random() < 0.3
+        self.copying = self.r.random() < 0.3 and self.table is WRITES   # of kv, as those
 
     def add(self, *steps):
         self.steps.extend(steps)
@@ -273,7 +304,11 @@ class Generator:
             if not inside_portal or self.chance(0.3):
                 kinds.append((COPY_IN, 4))
         pools, weights = zip(*kinds)
-        return self.r.choice(self.r.choices(pools, weights)[0])
+        while True:
+            sql = self.r.choice(self.r.choices(pools, weights)[0])
+            # A transaction writes to one table.
+            if self.table is WRITES or not sql.startswith(("INSERT INTO kv", "UPDATE kv", "DELETE FROM kv")):
+                return sql
 
     def simple(self):
         count = self.r.choices([1, 2, 3, 4], [12, 4, 2, 1])[0]
@@ -284,6 +319,23 @@ class Generator:
         self.add(query(sql))
         if "FROM STDIN" in sql:
             self.copy_stream(sql)
+
+    def copy_wide(self):
+        """COPY with options, into any table, of lines that are put together."""
+        sql, delimiter = self.r.choice([w for w in COPY_IN_WIDE if w[0].split()[1] in self.table[0].split()])
+        data = ""
+        for _ in range(self.r.randrange(4)):
+            fields = ["".join(self.r.choice(COPY_PIECES) for _ in range(self.r.choices([0, 1, 2], [1, 8, 2])[0]))
+                      for _ in range(self.r.choices([1, 2, 3, 4], [1, 6, 2, 2])[0])]
+            fields[0] = fields[0].strip('"! ') or "c3"  # an empty key is refused by metadb alone
+            data += delimiter.join(fields) + self.r.choices(["\n", "\r\n", "\r", ""], [12, 1, 1, 1])[0]
+        data = data.encode("latin-1")
+        self.add(query(sql))
+        while data:
+            n = self.r.randrange(1, len(data) + 1)
+            self.add(copy_data(data[:n]))
+            data = data[n:]
+        self.add(self.r.choice([copy_done(), copy_done(), copy_done(), copy_fail("no more")]))
 
     def copy_stream(self, sql):
         source = COPY_BINARY if "binary" in sql else COPY_CSV if "csv" in sql.lower() else COPY_TEXT
@@ -306,8 +358,8 @@ class Generator:
             self.add(copy_done(), copy_done())
 
     def portal_name(self, sql):
-        # FETCH goes on with portals of queries only.
-        return self.r.choices(["", "p1", "p2", "c"], [8, 4, 2, sql.startswith("SELECT")])[0]
+        # FETCH goes on with portals of queries, and of RETURNING, only.
+        return self.r.choices(["", "p1", "p2", "c"], [8, 4, 2, sql.startswith("SELECT") or "RETURNING" in sql])[0]
 
     def fetch_portal(self):
         """SQL's cursors and the protocol's portals are the same."""
@@ -315,6 +367,19 @@ class Generator:
         self.add(query("BEGIN"), parse("", sql), bind("p1", ""), execute("p1", self.r.choice([1, 2])))
         self.add(*[query(self.r.choice(["FETCH 2 FROM p1", "MOVE 1 IN p1", "CLOSE p1", "FETCH ALL FROM p1"])) for _ in range(2)])
         self.add(execute("p1", 1), sync(), query("COMMIT"))
+
+    def executed_portal(self):
+        """A portal of what is no query but gives rows, in pieces, with something in between."""
+        inner = self.r.choice([q for q in READS if "FROM kv" in q] + [w for w in self.table if "FOR UPDATE" not in w])
+        sql = self.r.choice(["EXECUTE e", "EXECUTE e", "FETCH 2 FROM c", "FETCH ALL FROM c", "SHOW server_encoding", "MOVE 2 IN c"])
+        self.add(query("PREPARE e AS " + inner), query("BEGIN"), query(CURSOR[0]))
+        self.add(parse("", sql), bind("p1", "", results=self.result_formats(sql)))
+        for _ in range(self.r.randrange(1, 4)):
+            self.add(execute("p1", self.r.choice([0, 1, 2, 3])))
+            if self.chance(0.3):
+                between = ["FETCH 1 FROM c", "DEALLOCATE e", "CLOSE c", "SELECT 1", "ROLLBACK", "EXECUTE e"]
+                self.add(sync(), query(self.r.choice(between)))
+        self.add(sync(), query(self.r.choice(["COMMIT", "ROLLBACK", "DEALLOCATE e"])))
 
     def statement_name(self):
         return self.r.choices(["", "s1", "s2", "q"], [8, 4, 2, 1])[0]
@@ -342,7 +407,8 @@ class Generator:
         elif roll < 0.10:
             formats = formats + [0, 0]
         elif roll < 0.12 and params:
-            params[0] = self.r.choice([b"\xff", b"abc", b"", b"a\0b"])
+            # An empty key is refused by metadb alone.
+            params[0] = self.r.choice([b"\xff", b"abc", b"a\0b"] + ([] if wanted[0][0] in KEYS else [b""]))
         elif roll < 0.14 and params:
             formats[0] = self.r.choice([2, -1])
         if formats and not any(formats) and self.chance(0.6):
@@ -352,16 +418,12 @@ class Generator:
         return params, formats
 
     def result_formats(self, sql):
-        # PostgreSQL sees a bad format when it has a row to write, metadb before it looks for one.
-        bad = 0.3 if sql.startswith("SELECT $1") else 0
+        # PostgreSQL sees a bad format when it has a row to write, metadb has written the row by then.
+        bad = 0.3 if sql.startswith("SELECT") else 0
         return self.r.choices([(), (0,), (1,), (0, 0), (1, 0), (2,)], [10, 4, 4, 1, 1, bad])[0]
 
     def prepared_statement(self):
-        while True:
-            sql = self.r.choice(BAD_PARAMETRISED) if self.chance(0.05) else self.statement(inside_portal=True)
-            # Names in COPY: metadb looks them up at Parse, PostgreSQL at Execute.
-            if "COPY" not in sql or sql not in BAD:
-                return sql
+        return self.r.choice(BAD_PARAMETRISED) if self.chance(0.05) else self.statement(inside_portal=True)
 
     def extended(self):
         """One statement's messages: all of them, or with some left out, doubled, or in another order."""
@@ -397,7 +459,7 @@ class Generator:
             steps = steps[at + 1:]
         self.add(*steps)
         roll = self.r.random()
-        if roll < 0.65:
+        if roll < 0.65 or "FROM STDIN" in sql:  # COPY commits when its data end, Sync or not
             self.add(sync())
         elif roll < 0.75:
             self.add(flush())
@@ -429,6 +491,10 @@ class Generator:
                 self.extended()
             elif roll < 0.88:
                 self.fetch_portal()
+            elif roll < 0.90:
+                self.executed_portal()
+            elif roll < 0.92:
+                self.copy_wide()
             else:
                 self.stray()
         if self.hostile and self.chance(0.15):

@@ -16,6 +16,7 @@ EXPLAINED = [
     ("ErrorResponse 23502: DETAIL", "metadb refuses the value before there is a row; PostgreSQL shows the row"),
     ("ErrorResponse 23505 in COPY: CONTEXT", "rows are written in batches: the line is not known any more"),
     ("EXECUTE of a statement that executes itself", "PostgreSQL goes down to its stack's limit, metadb has no EXECUTE of EXECUTE"),
+    ("Execute of the unnamed portal in a failed block: 55000 or 34000", "PostgreSQL keeps what a failed Query ran under that name"),
     ("FunctionCall", "metadb refuses it, as docs/wire.md says; PostgreSQL knows no such function either"),
 ]
 
@@ -23,6 +24,7 @@ ERROR_FIELDS_IGNORED = "FLR"
 VERSION_TEXT = re.compile(rb"(?<!\d)1\d{18}(?!\d)")
 VERSIONS = range(10**18, 2 * 10**18)
 EXECUTE_ITSELF = {("54001", "stack depth limit exceeded"), ("0A000", "EXECUTE of an EXECUTE statement is not supported")}
+NO_PORTAL = {("55000", 'portal "" cannot be run'), ("34000", 'portal "" does not exist')}
 FUNCTION_CALL = re.compile(r"^(function call messages are not supported|function with OID \d+ does not exist)$")
 
 
@@ -88,6 +90,8 @@ def fields(body):
         out = {"S": out["S"], "M": "(function call refused)"}
     if (out.get("C"), out.get("M")) in EXECUTE_ITSELF:
         out = {"S": out["S"], "M": "(EXECUTE of itself)"}
+    if (out.get("C"), out.get("M")) in NO_PORTAL:
+        out = {"S": out["S"], "M": "(no unnamed portal)"}
     return sorted(out.items())
 
 
