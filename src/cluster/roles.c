@@ -156,6 +156,8 @@ bytes cl__role_value(struct arena *a, const struct cl_role *role)
                            role->login, role->connections);
     if (role->verifier[0] != '\0')
         v = arena_printf(a, "%sverifier %s\n", v, role->verifier);
+    if (role->expires)
+        v = arena_printf(a, "%suntil %lld\n", v, (long long)role->expires_at);
     for (unsigned i = 0; i < role->grant_count; i++)
         v = arena_printf(a, "%sgrant %u %u\n", v, role->grants[i].ns, role->grants[i].privileges);
     return bytes_str(v);

@@ -28,6 +28,8 @@ struct cl_role {
     bool superuser, login;
     int32_t connections;                 /* -1 = no limit */
     char verifier[CL_ROLE_VERIFIER_MAX]; /* as frontend/scram.h writes it; "" = no password */
+    bool expires;                        /* the password, at: */
+    int64_t expires_at;                  /* timestamptz */
     unsigned grant_count;
     struct {
         uint32_t ns;

@@ -23,16 +23,20 @@ static bool read_field(struct cl_role *role, const char *line)
 {
     int n = 0, end = 0;
     unsigned ns, privileges;
-    if (sscanf(line, "superuser %d%n", &n, &end) == 1)
+    long long until;
+    if (sscanf(line, "superuser %d%n", &n, &end) == 1) {
         role->superuser = n != 0;
-    else if (sscanf(line, "login %d%n", &n, &end) == 1)
+    } else if (sscanf(line, "login %d%n", &n, &end) == 1) {
         role->login = n != 0;
-    else if (sscanf(line, "connections %d%n", &n, &end) == 1)
+    } else if (sscanf(line, "connections %d%n", &n, &end) == 1) {
         role->connections = n;
-    else if (strncmp(line, "verifier ", 9) == 0)
+    } else if (sscanf(line, "until %lld%n", &until, &end) == 1) {
+        role->expires = true;
+        role->expires_at = until;
+    } else if (strncmp(line, "verifier ", 9) == 0) {
         end = 9 + snprintf(role->verifier, sizeof role->verifier, "%s", line + 9);
-    else if (sscanf(line, "grant %u %u%n", &ns, &privileges, &end) == 2 &&
-             role->grant_count < CL_ROLE_GRANTS_MAX) {
+    } else if (sscanf(line, "grant %u %u%n", &ns, &privileges, &end) == 2 &&
+               role->grant_count < CL_ROLE_GRANTS_MAX) {
         role->grants[role->grant_count].ns = ns;
         role->grants[role->grant_count++].privileges = privileges;
     } else {

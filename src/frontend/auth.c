@@ -20,6 +20,7 @@
 #include "frontend/server_internal.h"
 #include <stdlib.h>
 
+#define EPOCH_2000_US (INT64_C(946684800) * 1000000)
 #define AUTH_SASL 10u
 #define AUTH_SASL_CONTINUE 11u
 #define AUTH_SASL_FINAL 12u
@@ -116,6 +117,13 @@ static bool offers_plus(const struct fe_login *l)
     return l->scram->end_point_size > 0;
 }
 
+/* An expired password is none, and looks like a wrong one. */
+static bool has_expired(const struct fe_login *l)
+{
+    int64_t now = env_unix_us(cl_node_env(l->conn->worker->node)) - EPOCH_2000_US;
+    return l->role.expires && l->role.expires_at < now;
+}
+
 static NODISCARD status scram_start(struct fe_login *l)
 {
     struct fe_conn *c = l->conn;
@@ -123,8 +131,8 @@ static NODISCARD status scram_start(struct fe_login *l)
     struct fe_scram *x = calloc(1, sizeof *x);
     ASSERT(x != NULL);
     l->scram = x;
-    x->doomed =
-        !l->known || !l->role.login || !fe_scram_parse(bytes_str(l->role.verifier), &x->verifier);
+    x->doomed = !l->known || !l->role.login || has_expired(l) ||
+                !fe_scram_parse(bytes_str(l->role.verifier), &x->verifier);
     if (x->doomed)
         fe_scram_mock(l->user, bytes_make(cl_roles_secret(node), CL_ROLES_SECRET_BYTES),
                       (unsigned)config_int(cl_node_config(node), "auth.scram_iterations"),

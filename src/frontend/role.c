@@ -28,7 +28,8 @@ struct fe_role_run {
     unsigned at; /* of the names */
     struct cl_role_change change;
     struct pool_job job;
-    bool plain; /* the password is to be hashed */
+    int64_t until; /* VALID UNTIL */
+    bool plain;    /* the password is to be hashed */
     unsigned rounds;
     char verifier[FE_SCRAM_TEXT_MAX]; /* of the new password */
 };
@@ -85,7 +86,7 @@ static const char *name_at(const struct fe_role_run *r, unsigned i)
 static NODISCARD status check_asker(struct fe_session *s, const struct pl_role *ask)
 {
     bool own = ask->action == PL_ROLE_ALTER && ask->password_said && ask->superuser < 0 &&
-               ask->login < 0 && !ask->limit_said &&
+               ask->login < 0 && !ask->limit_said && ask->valid_until == NULL &&
                (ask->names[0] == NULL || strcmp(ask->names[0], s->user) == 0);
     static const char *const texts[] = {
         [PL_ROLE_CREATE] = "permission denied to create role",
@@ -145,6 +146,10 @@ static void apply_options(struct fe_role_run *r, struct cl_role *role)
         role->login = ask->login == 1;
     if (ask->limit_said)
         role->connections = ask->connections;
+    if (ask->valid_until != NULL) {
+        role->expires = r->until != INT64_MAX; /* infinity */
+        role->expires_at = role->expires ? r->until : 0;
+    }
     if (ask->password_said)
         snprintf(role->verifier, sizeof role->verifier, "%s", r->verifier);
 }
@@ -292,6 +297,18 @@ static NODISCARD status take_password(struct fe_role_run *r)
     return ST_OK;
 }
 
+static NODISCARD status take_end(struct fe_role_run *r)
+{
+    struct fe_session *s = r->session;
+    struct pl_value v;
+    if (r->ask->valid_until == NULL)
+        return ST_OK;
+    ST_TRY(pl_value_from_text(OID_TIMESTAMPTZ, bytes_str(r->ask->valid_until), &s->settings.style,
+                              fe_now(s), &s->work->arena, &v, &s->work->err));
+    r->until = v.i;
+    return ST_OK;
+}
+
 /* Roles are changed one by one: that all are there is looked at before the first. */
 static NODISCARD status check_names(const struct fe_role_run *r, struct err *err)
 {
@@ -332,6 +349,8 @@ status fe_run_role(struct fe_session *s, const struct pl_plan *plan)
     status st = check_names(r, &s->work->err);
     if (st == ST_OK)
         st = take_password(r);
+    if (st == ST_OK)
+        st = take_end(r);
     /* Also without anything to hash: what follows must not end before this function has. */
     if (st == ST_OK) {
         st = pool_submit(cl_node_query_pool(s->worker->node), s->worker->reactor->mailbox, &r->job);

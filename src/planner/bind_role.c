@@ -27,8 +27,8 @@ static status role_option(struct pl__compile *c, const struct ast_option *o, str
         const char *name, *what;
     } absent[] = {{"createdb", "CREATEDB"},         {"createrole", "CREATEROLE"},
                   {"isreplication", "REPLICATION"}, {"bypassrls", "BYPASSRLS"},
-                  {"validUntil", "VALID UNTIL"},    {"addroleto", "IN ROLE"},
-                  {"rolemembers", "members"},       {"adminmembers", "members"}};
+                  {"addroleto", "IN ROLE"},         {"rolemembers", "members"},
+                  {"adminmembers", "members"}};
     if (strcmp(o->name, "superuser") == 0) {
         r->superuser = is_true(o->value);
     } else if (strcmp(o->name, "canlogin") == 0) {
@@ -42,6 +42,9 @@ static status role_option(struct pl__compile *c, const struct ast_option *o, str
         r->password_said = true;
         if (o->value != NULL && o->value->text != NULL && o->value->text[0] != '\0')
             r->password = arena_strdup(c->a, bytes_str(o->value->text));
+    } else if (strcmp(o->name, "validUntil") == 0) {
+        bool text = o->value != NULL && o->value->text != NULL;
+        r->valid_until = text ? arena_strdup(c->a, bytes_str(o->value->text)) : "infinity";
     }
     /* NO… of what there is not is fine, and so are INHERIT and SYSID: nothing depends on them. */
     for (unsigned i = 0; i < ARRAY_LEN(absent); i++)

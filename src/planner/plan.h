@@ -64,8 +64,9 @@ struct pl_role {
     bool if_exists;
     int superuser, login; /* -1 not said */
     bool limit_said, password_said;
-    int32_t connections;  /* -1 = no limit */
-    const char *password; /* NULL = none */
+    int32_t connections;     /* -1 = no limit */
+    const char *password;    /* NULL = none */
+    const char *valid_until; /* NULL = not said */
     const char *const *databases;
     unsigned database_count; /* none = the current one */
     unsigned privileges;     /* of enum cl_privilege */

@@ -11,6 +11,7 @@ import hashlib
 import hmac
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -447,6 +448,68 @@ def superusers_find_a_place(p):
 # -- powers -------------------------------------------------------------------------------------
 
 @test
+def privileges_are_told_as_they_are(p):
+    def told(c, call):
+        return c.query("select " + call)[0][6:]
+
+    ro, app = Conn(p.port).login("ro", "ro-pass"), Conn(p.port).login("app", "app-pass")
+    admin, elsewhere = Conn(p.port).login("metadb", "root"), Conn(p.port).login("ro", "ro-pass", "postgres")
+    for call, answers in (
+            # superuser, read and write, read, read in another database
+            ("has_table_privilege('kv', 'SELECT')", "ttt" "f"), ("has_table_privilege('kv', 'insert')", "ttf" "f"),
+            ("has_table_privilege('public.kv'::regclass, 'UPDATE, DELETE')", "ttf" "f"), ("has_table_privilege('kv', 'TRUNCATE')", "tff" "f"),
+            ("has_table_privilege('quota', 'INSERT')", "tff" "f"), ("has_table_privilege('pg_class', 'SELECT')", "ttt" "t"),
+            ("has_table_privilege('metadb.settings', 'SELECT')", "ttt" "t"), ("has_table_privilege('kv', 'SELECT WITH GRANT OPTION')", "tff" "f"),
+            ("has_table_privilege('app', 'kv', 'INSERT')", "ttt" "f"), ("has_table_privilege('ro', 'kv', 'INSERT')", "fff" "f"),
+            ("has_column_privilege('kv', 'value', 'UPDATE')", "ttf" "f"), ("has_any_column_privilege('kv', 'SELECT')", "ttt" "f"),
+            ("has_database_privilege('metadb', 'CONNECT')", "ttt" "t"), ("has_database_privilege('metadb', 'CREATE')", "tff" "f"),
+            ("has_schema_privilege('public', 'USAGE')", "ttt" "t"), ("has_schema_privilege('public', 'CREATE')", "tff" "f"),
+            ("has_function_privilege('metadb.flush()', 'EXECUTE')", "tff" "f"), ("has_function_privilege('version()', 'EXECUTE')", "ttt" "t"),
+            ("pg_has_role('app', 'MEMBER')", "ttf" "f"), ("pg_has_role('pg_read_all_stats', 'USAGE')", "tff" "f")):
+        got = b"".join(told(c, call) for c in (admin, app, ro, elsewhere)).decode()
+        assert got == answers, "%s: got %s, want %s" % (call, got, answers)
+    for state, call in (("42P01", "has_table_privilege('nothere', 'SELECT')"), ("22023", "has_table_privilege('kv', 'SEE')"),
+                        ("42704", "has_table_privilege('nobody', 'kv', 'SELECT')"), ("3D000", "has_database_privilege('nowhere', 'CONNECT')"),
+                        ("3F000", "has_schema_privilege('nothere', 'USAGE')"), ("42703", "has_column_privilege('kv', 'nothere', 'SELECT')"),
+                        ("42704", "pg_has_role('nobody', 'USAGE')")):
+        refused(state, ro.query, "select " + call)
+    assert ro.query("select has_table_privilege(99999::oid, 'SELECT')")[0][2:6] == b"\xff" * 4
+    # What the server's rules and paths are is for superusers.
+    for sql in ("select * from metadb.settings where name = 'auth.rule'", "select * from pg_settings where name = 'auth.rule'",
+                "select * from metadb.settings where name = 'tls.key'"):
+        assert len(admin.query(sql)) == 1 and ro.query(sql) == [], sql
+    assert len(ro.query("select * from metadb.settings where name = 'max_connections'")) == 1
+    refused("42501", ro.query, "select current_setting('auth.rule') from pg_class limit 1")
+    for c in (ro, app, admin, elsewhere):
+        c.close()
+
+
+@test
+def passwords_are_valid_until_then(p):
+    def until():
+        return admin.query("select rolvaliduntil from pg_roles where rolname = 'brief'")[0][6:]
+
+    admin = Conn(p.port).login("metadb", "root")
+    admin.query("create role brief login password 'brief-pass' valid until '2001-02-03 04:05:06+00'")
+    assert until() == b"2001-02-03 04:05:06+00", until()
+    late = refused("28P01", Conn(p.port).login, "brief", "brief-pass")
+    wrong = refused("28P01", Conn(p.port).login, "brief", "wrong")
+    assert late.text == wrong.text, "it can be told from a wrong password"
+    admin.query("alter role brief valid until '2999-01-01'")
+    Conn(p.port).login("brief", "brief-pass").close()
+    admin.query("alter role brief valid until 'infinity'")
+    assert admin.query("select rolvaliduntil from pg_roles where rolname = 'brief'")[0][2:6] == b"\xff" * 4
+    Conn(p.port).login("brief", "brief-pass").close()
+    refused("22007", admin.query, "alter role brief valid until 'tomorrow or so'")
+    refused("42501", Conn(p.port).login("brief", "brief-pass").query, "alter role brief password 'x' valid until 'infinity'")
+    admin.query("alter role brief valid until '2001-02-03'")
+    p.server.kill()
+    p.start()
+    refused("28P01", Conn(p.port).login, "brief", "brief-pass")
+    Conn(p.port).login("metadb", "root").query("drop role brief")
+
+
+@test
 def roles_may_what_they_were_given(p):
     ro, app = Conn(p.port).login("ro", "ro-pass"), Conn(p.port).login("app", "app-pass")
     app.query("insert into kv (key, value) values ('a', 'x')")
@@ -590,6 +653,41 @@ def abrupt_ends_do_no_harm(p):
     while len(os.listdir("/proc/%d/fd" % p.server.pid)) > descriptors:
         assert time.monotonic() < end, "descriptors are left"
         time.sleep(0.1)
+
+
+@test
+def without_descriptors_clients_are_dropped_and_the_log_is_short(p):
+    old = Conn(p.port, p.tls()).login("app", "app-pass")
+    limits = resource.prlimit(p.server.pid, resource.RLIMIT_NOFILE)
+    used = {int(n) for n in os.listdir("/proc/%d/fd" % p.server.pid)}
+    places = 5
+    limit = [n for n in range(len(used) + places + 1) if n not in used][places]
+    before, began = p.read_log().count("net.descriptors_exhausted"), time.monotonic()
+    kept, dropped = [], 0
+    try:
+        resource.prlimit(p.server.pid, resource.RLIMIT_NOFILE, (limit, limits[1]))
+        while dropped < 300:
+            c = Conn(p.port)
+            try:
+                c.send(SSL_REQUEST)
+                good = c.sock.recv(1) == b"S"
+                if good:  # the last that found a place
+                    c.sock = p.tls().wrap_socket(c.sock, server_hostname="localhost")
+                    kept.append(c.login("app", "app-pass"))
+            except (OSError, Closed):
+                good = False
+            dropped += not good
+            assert len(kept) <= places, "nobody is dropped"
+        p.wait_log("net.descriptors_exhausted", before + 1)
+        old.query("select 1")
+        said = p.read_log().count("net.descriptors_exhausted") - before
+        assert said <= 1 + time.monotonic() - began, "said %d times" % said
+    finally:
+        resource.prlimit(p.server.pid, resource.RLIMIT_NOFILE, limits)
+    for c in kept:
+        c.close()
+    old.close()
+    Conn(p.port, p.tls()).login("app", "app-pass").close()
 
 
 @test

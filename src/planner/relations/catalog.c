@@ -142,7 +142,13 @@ static void copy_roles(struct catalog_snapshot *s, struct cl_node *node)
                                         .name = arena_strdup(&s->arena, bytes_str(r.name)),
                                         .superuser = r.superuser,
                                         .login = r.login,
-                                        .connections = r.connections};
+                                        .connections = r.connections,
+                                        .expires = r.expires,
+                                        .expires_at = r.expires_at};
+        uint8_t *privileges = arena_alloc(&s->arena, s->database_count + 1);
+        for (unsigned d = 0; d < s->database_count; d++)
+            privileges[d] = (uint8_t)cl_role_privileges(&r, s->databases[d].oid - 16000u);
+        s->roles[i].privileges = privileges;
         s->role_count = i + 1;
         for (unsigned d = 0; d < s->database_count; d++)
             note_privileges(&s->arena, &s->databases[d], &r);

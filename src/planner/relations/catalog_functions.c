@@ -2,8 +2,7 @@
  * planner/relations/catalog_functions.c — functions about the catalogue and the session.
  *
  * They answer from the model, as the rows of pg_rows.c do. What metadb has no notion of (sizes of
- * tables until the store reports them, view definitions) is NULL, never a made-up value. Privileges
- * are not kept per object: whoever may log in may read the catalogue, so has_…_privilege is true.
+ * tables until the store reports them, view definitions) is NULL, never a made-up value.
  */
 #include "planner/relations/pg_rows.h"
 
@@ -55,8 +54,7 @@ FN(type_is_visible)
     return true;
 }
 
-/* The function of schema metadb with this OID; NULL if there is none. */
-static const struct cl_function *metadb_function(uint32_t oid)
+const struct cl_function *rel__metadb_function(uint32_t oid)
 {
     unsigned n;
     const struct cl_function *f = cl_functions(&n);
@@ -65,7 +63,7 @@ static const struct cl_function *metadb_function(uint32_t oid)
             return &f[i];
     return NULL;
 }
-FN_IS(function_is_visible, cell_int(metadb_function((uint32_t)args[0].i) == NULL))
+FN_IS(function_is_visible, cell_int(rel__metadb_function((uint32_t)args[0].i) == NULL))
 
 /* ---- names ---- */
 
@@ -182,7 +180,7 @@ FN(get_function_result)
 {
     UNUSED(count);
     uint32_t oid = (uint32_t)args[0].i;
-    const struct cl_function *m = metadb_function(oid);
+    const struct cl_function *m = rel__metadb_function(oid);
     const struct rel_function *f = own_function(oid);
     unsigned w;
     const struct rel_type *io = io_function(oid, &w);
@@ -208,7 +206,7 @@ FN(get_function_arguments)
 {
     UNUSED(count);
     uint32_t oid = (uint32_t)args[0].i;
-    const struct cl_function *m = metadb_function(oid);
+    const struct cl_function *m = rel__metadb_function(oid);
     const struct rel_function *f = own_function(oid);
     unsigned w;
     const struct rel_type *io = io_function(oid, &w);
@@ -253,7 +251,7 @@ FN(obj_description)
     bool classes =
         count < 2 || (args[1].kind == CELL_TEXT && bytes_eq(args[1].b, BYTES_LIT("pg_class")));
     const struct rel *r = rel_by_oid((uint32_t)args[0].i);
-    const struct cl_function *f = metadb_function((uint32_t)args[0].i);
+    const struct cl_function *f = rel__metadb_function((uint32_t)args[0].i);
     if (r && classes)
         *out = cell_str(rel__comment(r));
     else if (f && functions)
@@ -288,6 +286,8 @@ FN_TO_REG(to_regproc, OID_REGPROC)
 FN(current_setting)
 {
     const char *name = rel_cell_str(env, &args[0]);
+    if (rel__setting_is_private(name) && !rel__session_is_superuser(env))
+        return rel_fail(env, ST_DENIED, "42501", "must be superuser to examine \"%s\"", name);
     const char *value = rel__setting(env, name);
     bool missing_ok = count > 1 && args[1].kind == CELL_INT && args[1].i != 0;
     if (!value && !missing_ok)
@@ -374,19 +374,6 @@ const struct rel_function rel_catalog_functions[] = {
     {"pg_stat_get_numscans", "o", OID_INT8, false, fn_null},
     {"pg_tablespace_size", "x", OID_INT8, false, fn_null},
     {"pg_tablespace_location", "o", OID_TEXT, false, fn_empty},
-    {"has_database_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_schema_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_table_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_any_column_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_column_privilege", "xxt?t", OID_BOOL, false, fn_yes},
-    {"has_function_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_type_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_sequence_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_language_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_tablespace_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_foreign_data_wrapper_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"has_server_privilege", "xt?t", OID_BOOL, false, fn_yes},
-    {"pg_has_role", "xt?t", OID_BOOL, false, fn_yes},
     {"current_setting", "t?b", OID_TEXT, false, fn_current_setting},
     {"version", "", OID_TEXT, false, fn_version},
     {"current_user", "", OID_NAME, false, fn_current_user},

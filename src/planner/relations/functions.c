@@ -1,7 +1,7 @@
 /*
  * planner/relations/functions.c — the registry of scalar functions and what they share.
  *
- * A function's number is its position in the three parts, one after another; it is not stored
+ * A function's number is its position in the four parts, one after another; it is not stored
  * anywhere, so order is free. The same name may appear more than once with different numbers of
  * arguments.
  */
@@ -19,7 +19,10 @@ const struct rel_function *rel_function_at(unsigned i)
     if (i < rel_array_function_count)
         return &rel_array_functions[i];
     i -= rel_array_function_count;
-    return i < rel_catalog_function_count ? &rel_catalog_functions[i] : NULL;
+    if (i < rel_catalog_function_count)
+        return &rel_catalog_functions[i];
+    i -= rel_catalog_function_count;
+    return i < rel_privilege_function_count ? &rel_privilege_functions[i] : NULL;
 }
 
 void rel_function_arity(const struct rel_function *f, unsigned *min, unsigned *max)

@@ -41,15 +41,19 @@ const struct rel_role *rel__role_list(struct rel_env *env, unsigned *count)
     }
     struct rel_role *r = ARENA_ARRAY(env->arena, struct rel_role, 2);
     const char *user = env->ctx->user;
-    r[0] = (struct rel_role){OID_OWNER, "metadb", true, true, -1};
+    r[0] = (struct rel_role){
+        .oid = OID_OWNER, .name = "metadb", .superuser = true, .login = true, .connections = -1};
     *count = 1;
     if (user && strcmp(user, r[0].name) != 0)
-        r[(*count)++] = (struct rel_role){rel_name_oid("role", user), user, true, true, -1};
+        r[(*count)++] = (struct rel_role){.oid = rel_name_oid("role", user),
+                                          .name = user,
+                                          .superuser = true,
+                                          .login = true,
+                                          .connections = -1};
     return r;
 }
 
-/* Databases of the snapshot, or the session's own without one. */
-static const struct rel_database *database_list(struct rel_env *env, unsigned *count)
+const struct rel_database *rel__database_list(struct rel_env *env, unsigned *count)
 {
     if (env->snap && env->snap->database_count > 0) {
         *count = env->snap->database_count;
@@ -95,13 +99,18 @@ void rel__namespace(struct rel_build *b)
         EMIT(b, I(s[i].oid), T(s[i].name), I(OID_OWNER), N);
 }
 
+static struct cell until(const struct rel_role *r)
+{
+    return r->expires ? I(r->expires_at) : N;
+}
+
 void rel__roles(struct rel_build *b)
 {
     unsigned count;
     const struct rel_role *r = rel__role_list(b->env, &count);
     for (unsigned i = 0; i < count; i++, r++)
         EMIT(b, T(r->name), I(r->superuser), TRUE, I(r->superuser), I(r->superuser), I(r->login),
-             FALSE, I(r->connections), T("********"), N, I(r->superuser), N, I(r->oid));
+             FALSE, I(r->connections), T("********"), until(r), I(r->superuser), N, I(r->oid));
 }
 
 void rel__authid(struct rel_build *b)
@@ -110,7 +119,7 @@ void rel__authid(struct rel_build *b)
     const struct rel_role *r = rel__role_list(b->env, &count);
     for (unsigned i = 0; i < count; i++, r++)
         EMIT(b, I(r->oid), T(r->name), I(r->superuser), TRUE, I(r->superuser), I(r->superuser),
-             I(r->login), FALSE, I(r->superuser), I(r->connections), N, N);
+             I(r->login), FALSE, I(r->superuser), I(r->connections), N, until(r));
 }
 
 void rel__user(struct rel_build *b)
@@ -120,13 +129,13 @@ void rel__user(struct rel_build *b)
     for (unsigned i = 0; i < count; i++, r++)
         if (r->login)
             EMIT(b, T(r->name), I(r->oid), I(r->superuser), I(r->superuser), FALSE, I(r->superuser),
-                 T("********"), N, N);
+                 T("********"), until(r), N);
 }
 
 void rel__database(struct rel_build *b)
 {
     unsigned count;
-    const struct rel_database *d = database_list(b->env, &count);
+    const struct rel_database *d = rel__database_list(b->env, &count);
     for (unsigned i = 0; i < count; i++)
         EMIT(b, I(d[i].oid), T(d[i].name), I(OID_OWNER), I(6), T("c"), FALSE, TRUE, I(-1), I(0),
              I(0), I(1663), T("C"), T("C"), N, N, T(d[i].acl));
@@ -574,10 +583,23 @@ static void setting_row(struct rel_build *b, const char *name, const char *value
          N, N, T(value), T(value), N, N, FALSE);
 }
 
+bool rel__setting_is_private(const char *name)
+{
+    /* Who is let in and from where, and where files are, is nobody else's business. */
+    static const char *const names[] = {"auth.rule", "data", "tls.certificate", "tls.client_ca",
+                                        "tls.key"};
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+        if (strcasecmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
 static void server_setting(void *arg, const struct config_setting *s, const char *value,
                            const char *source)
 {
     struct rel_build *b = arg;
+    if (rel__setting_is_private(s->name) && !rel__session_is_superuser(b->env))
+        return;
     static const char *const types[] = {
         [CONFIG_BOOL] = "bool",    [CONFIG_INT] = "integer",   [CONFIG_SIZE] = "integer",
         [CONFIG_TIME_US] = "real", [CONFIG_STRING] = "string", [CONFIG_ENUM] = "enum",
@@ -684,7 +706,7 @@ void rel__stat_activity(struct rel_build *b)
 {
     const struct pl_context *ctx = b->env->ctx;
     unsigned count;
-    const struct rel_database *d = database_list(b->env, &count);
+    const struct rel_database *d = rel__database_list(b->env, &count);
     struct cell database = N;
     for (unsigned i = 0; i < count; i++)
         if (ctx->database && strcmp(d[i].name, ctx->database) == 0)

@@ -39,7 +39,15 @@ void rel__keywords(struct rel_build *b);
 /* A setting of the session, a constant or one of the server's; NULL if NAME is none of them. */
 const char *rel__setting(struct rel_env *env, const char *name);
 
+/* Is it shown to superusers only? */
+bool rel__setting_is_private(const char *name);
+bool rel__session_is_superuser(struct rel_env *env);
+
 /* What several generators need. */
+/* Databases of the snapshot, or the session's own without one. */
+const struct rel_database *rel__database_list(struct rel_env *env, unsigned *count);
+/* The function of schema metadb with this OID; NULL if there is none. */
+const struct cl_function *rel__metadb_function(uint32_t oid);
 /* Roles of the snapshot; without one, the owner of everything and the session's user. */
 const struct rel_role *rel__role_list(struct rel_env *env, unsigned *count);
 /* "pid, name" of the primary key. */

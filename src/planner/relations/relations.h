@@ -216,7 +216,9 @@ uint32_t rel_function_arg_type(const struct rel_function *f, unsigned i);
 extern const struct rel_function rel_text_functions[];
 extern const struct rel_function rel_array_functions[];
 extern const struct rel_function rel_catalog_functions[];
-extern const unsigned rel_text_function_count, rel_array_function_count, rel_catalog_function_count;
+extern const struct rel_function rel_privilege_functions[];
+extern const unsigned rel_text_function_count, rel_array_function_count, rel_catalog_function_count,
+    rel_privilege_function_count;
 
 /* What casts and comparisons need; only the translator can name them (a leading dot). */
 #define REL_FN_IN ".cast_in"   /* (text, oid): input function of a type */
@@ -300,6 +302,9 @@ struct rel_role {
     const char *name;
     bool superuser, login;
     int connections; /* -1 = no limit */
+    bool expires;    /* its password, at: */
+    int64_t expires_at;
+    const uint8_t *privileges; /* of enum cl_privilege, for each database; NULL: none */
 };
 struct catalog_snapshot {
     struct arena arena;

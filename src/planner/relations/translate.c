@@ -359,7 +359,8 @@ static void collect(struct tr *t)
 
 static unsigned function_count(void)
 {
-    return rel_text_function_count + rel_array_function_count + rel_catalog_function_count;
+    return rel_text_function_count + rel_array_function_count + rel_catalog_function_count +
+           rel_privilege_function_count;
 }
 
 status rel_translate(struct catalog_query *q, bytes text, const uint32_t *types,
