@@ -36,6 +36,7 @@ demo-sql: build
 	@tools/demo-sql $(HOST) $(PORT)
 
 test: deps
+	@tools/deps clients
 	@tests/run-all
 
 crash: deps
