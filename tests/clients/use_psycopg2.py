@@ -200,6 +200,21 @@ def step_dates_in_another_zone(c):
     c.rollback()
 
 
+def step_settings_beside_the_catalogue(c):
+    """As pgAdmin does on connecting."""
+    ask = "SELECT set_config('bytea_output', %s, false) FROM pg_show_all_settings() WHERE name = 'bytea_output'"
+    eq(one(c, ask, ("escape",)), ("escape",))
+    eq(one(c, "SHOW bytea_output"), ("escape",))
+    try:
+        one(c, ask, ("wrong",))
+    except psycopg2.errors.InvalidParameterValue:
+        c.rollback()
+    else:
+        raise AssertionError("taken")
+    eq(one(c, "SHOW bytea_output"), ("hex",))
+    eq(one(c, "SELECT gss_authenticated, encrypted FROM pg_catalog.pg_stat_gssapi WHERE pid = pg_backend_pid()"), None)
+
+
 def step_array(c):
     step_many_rows(c)
     with c.cursor() as cur:

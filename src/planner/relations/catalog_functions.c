@@ -296,6 +296,18 @@ FN(current_setting)
     *out = value ? rel_text(env, "%s", value) : cell_null();
     return true;
 }
+/* On another thread than the session's, which waits for this statement and touches nothing. */
+FN(set_config)
+{
+    UNUSED(count);
+    const char *name = rel_cell_str(env, &args[0]), *value = rel_cell_str(env, &args[1]);
+    if (!env->ctx->set_setting)
+        return rel_fail(env, ST_UNSUPPORTED, "0A000", "settings cannot be changed here");
+    if (env->ctx->set_setting(env->ctx->arg, name, value, args[2].i != 0, &env->err) != ST_OK)
+        return false;
+    *out = cell_str(value);
+    return true;
+}
 FN(version)
 {
     UNUSED(args);
@@ -375,6 +387,8 @@ const struct rel_function rel_catalog_functions[] = {
     {"pg_tablespace_size", "x", OID_INT8, false, fn_null},
     {"pg_tablespace_location", "o", OID_TEXT, false, fn_empty},
     {"current_setting", "t?b", OID_TEXT, false, fn_current_setting},
+    {"set_config", "ttb", OID_TEXT, false, fn_set_config},
+    {"pg_is_wal_replay_paused", "", OID_BOOL, false, fn_no},
     {"version", "", OID_TEXT, false, fn_version},
     {"current_user", "", OID_NAME, false, fn_current_user},
     {"session_user", "", OID_NAME, false, fn_current_user},

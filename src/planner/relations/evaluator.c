@@ -189,8 +189,11 @@ static int register_all(struct ev_run *run)
         struct bound_function *b = ARENA_NEW(a, struct bound_function);
         *b = (struct bound_function){run, f};
         (void)snprintf(name, sizeof(name), REL_SQL_FUNCTION, i);
-        int rc = sqlite3_create_function_v2(run->db, name, -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
-                                            b, call_function, NULL, NULL, NULL);
+        /* What sets something must not be called ahead of the rows that it is for. */
+        int kind =
+            strcmp(f->name, "set_config") == 0 ? SQLITE_UTF8 : SQLITE_UTF8 | SQLITE_DETERMINISTIC;
+        int rc =
+            sqlite3_create_function_v2(run->db, name, -1, kind, b, call_function, NULL, NULL, NULL);
         if (rc != SQLITE_OK)
             return rc;
     }

@@ -287,6 +287,9 @@ const struct rel_def rel_pg_defs[] = {
      "state_change:timestamptz wait_event_type:text wait_event:text state:text "
      "backend_xid:xid backend_xmin:xid query_id:int8 query:text backend_type:text",
      rel__stat_activity},
+    {12261, "pg_stat_gssapi", 'v',
+     "pid:int4 gss_authenticated:bool principal:text encrypted:bool",
+     NULL},
     {12266, "pg_stat_database", 'v',
      "datid:oid datname:name numbackends:int4 xact_commit:int8 xact_rollback:int8 "
      "blks_read:int8 blks_hit:int8 tup_returned:int8 tup_fetched:int8 tup_inserted:int8 "
