@@ -360,8 +360,10 @@ static const struct ast_relation *copy_from(struct copy *c, node *const *list, s
             copy_range_function(c, list[i]->range_function, &out[i]);
         else if (IS(list[i], JOIN_EXPR))
             out[i].other = "JOIN";
+        else if (IS(list[i], RANGE_TABLE_SAMPLE))
+            out[i].other = "TABLESAMPLE";
         else
-            out[i].other = "sub-select";
+            out[i].other = "a sub-select";
     }
     return out;
 }
