@@ -6,7 +6,8 @@
  * acts. Hits of all sites that match a pattern share one counter, so that "store.*" with nth =
  * 1, 2, 3, ... fails every store call of a test in turn (a fault sweep).
  *
- * `always` acts at the nth hit and each after it. `error` and `kill` act once, at the nth hit; `pause` acts at the nth hit and sleeps there.
+ * `always` acts at the nth hit and each after it. `error` and `kill` act once, at the nth hit;
+ * `pause` acts at the nth hit and sleeps there.
  * A mark is a name that a rare branch passes; mark_count tells how often.
  *
  * Threads: any. One mutex guards both tables. A site that nothing is armed for costs one relaxed

@@ -13,8 +13,8 @@
  *   R2  A deferred FN runs after the grace period that its rcu_defer began, on liburcu's helper
  *       thread, never inside rcu_defer.
  *
- * By hand (a simulator, one thread) there is no grace period to wait for: what is deferred waits in a
- * list until the owner, who reads nothing at that moment, runs it.
+ * By hand (a simulator, one thread) there is no grace period to wait for: what is deferred waits
+ * in a list until the owner, who reads nothing at that moment, runs it.
  *
  * Under ThreadSanitizer the address of `grace` stands for the order "what a reader did before it
  * was quiescent happens before a deferred FN".

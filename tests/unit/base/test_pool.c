@@ -212,7 +212,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(every_accepted_job_is_done_once_on_the_loop),
-        T(a_full_queue_refuses), T(a_driven_pool_runs_when_it_is_told),
+        T(a_full_queue_refuses),
+        T(a_driven_pool_runs_when_it_is_told),
         T(freeing_finishes_what_is_queued),
         T(the_stack_is_as_large_as_asked),
         T(a_pool_that_gives_way_does_it_alone),
