@@ -473,8 +473,9 @@ void cl_forward_turn(struct cl_forward *f)
         return;
     }
     for (unsigned i = 0; i < CL_SHARDS; i++) {
+        const struct cl_line *l = &f->lines[i];
         push(f, &f->lines[i]);
-        waits = waits || f->lines[i].waiting_count > 0 || f->lines[i].under_way_count > 0;
+        waits = waits || l->waiting_count > 0 || (l->under_way_count > 0 && l->place != 0);
     }
     cl__asks_turn(f);
     cl__calls_turn(f);

@@ -79,7 +79,7 @@ static void make_command(struct obuf *out, const struct shard *s, const uint8_t 
 {
     hlc_ts snapshot = s->ts;
     kv_command_tick(out);
-    out->data[1] = (uint8_t)(KV_CMD_OPS + data[0] % 5);
+    out->data[1] = (uint8_t)((KV_CMD_OPS + data[0] % 5) | (data[0] & 0x80)); /* may come again */
     memcpy(out->data + 10, &snapshot, sizeof snapshot);
     obuf_put(out, data + 1, size - 1);
 }
