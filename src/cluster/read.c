@@ -207,21 +207,24 @@ static bool begun(const struct kv_read_pos *pos)
 }
 
 /* Which shards this node must ask about before it may look; 0: none. Later pages of a read see at
- * least what its first one saw, which is all that is promised. */
+ * least what its first one saw, which is all that is promised. In a transaction the snapshot says
+ * what is seen, but for the counters of directories, which are current there, too. */
 static cl_shard_set to_ask(struct cl_client *c, const struct kv_read *read,
                            const struct kv_read_pos *pos)
 {
     const struct cl_shard *s = cl_shard_of(c->node, read->table);
     if (c->node->host == NULL || c->local || s == NULL)
         return 0;
-    if (c->txn.active)
-        return cl__transaction_ready(c) ? 0 : CL_ALL_SHARDS;
-    return begun(pos) || cl_shard_here(s) ? 0 : 1u << s->position;
+    if (c->txn.active && !cl__transaction_ready(c))
+        return CL_ALL_SHARDS;
+    if (begun(pos) || cl_shard_here(s) || (c->txn.active && read->table != KV_META))
+        return 0;
+    return 1u << s->position;
 }
 
 static void read_asked(struct cl_client *c, struct cl_call *call)
 {
-    if (c->txn.active)
+    if (c->ask.wanted == CL_ALL_SHARDS)
         cl__transaction_asked(c);
     cl__scratch_take(c);
     status st = read_page(c, call, c->read.read, c->read.pos);
