@@ -50,7 +50,7 @@ EOF
     pgbouncer -q "${as[@]}" "$folder/pgbouncer.ini" >"$folder/log" 2>&1 &
     bouncer=$!
     for _ in $(seq 100); do
-        pg_isready -q -h 127.0.0.1 -p "$door" && return
+        PGSSLMODE=disable pg_isready -q -h 127.0.0.1 -p "$door" && return
         kill -0 "$bouncer" 2>/dev/null || break
         sleep 0.1
     done
