@@ -24,11 +24,14 @@
 #include <stdlib.h>
 
 #define BATCH 64u
+#define KEPT_KEY_SIZE (KV__RECORD_KEY_SIZE + 1)
 
 struct kv_flush {
     struct kv_state *state;
     struct kv__generation *gen;
     struct kv_shard_record before; /* of the store, when the generation is flushed first */
+    uint8_t kept[KV_KEPT_MAX];
+    size_t kept_size;
     /* while running */
     struct kv_store_batch *batch;
     struct obuf value;
@@ -69,6 +72,27 @@ struct kv_flush *kv_flush_new(struct kv_state *s, hlc_ts log_time)
     f->gen = kv__generation_ref(g);
     s->flushing = true;
     return f;
+}
+
+void kv_flush_keep(struct kv_flush *f, bytes what)
+{
+    ASSERT(what.size > 0 && what.size <= KV_KEPT_MAX);
+    memcpy(f->kept, what.data, what.size);
+    f->kept_size = what.size;
+}
+
+/* Beside the record; 1 is the note's (snapshot_part.c). */
+static bytes kept_key(uint8_t out[KEPT_KEY_SIZE], uint64_t shard)
+{
+    (void)kv__record_key(out, shard);
+    out[KV__RECORD_KEY_SIZE] = 2;
+    return bytes_make(out, KEPT_KEY_SIZE);
+}
+
+status kv_state_kept(struct kv_store *store, uint64_t shard, struct arena *a, bytes *out)
+{
+    uint8_t key[KEPT_KEY_SIZE];
+    return kv_store_get(store, kept_key(key, shard), KV_TIER_ANY, a, out);
 }
 
 /* -- building --------------------------------------------------------------------------------- */
@@ -217,6 +241,11 @@ static void build_record(struct kv_flush *f)
     kv__record_encode(&f->gen->record, &f->value);
     kv_store_batch_put(f->batch, kv__record_key(key, f->state->options.shard),
                        bytes_make(f->value.data, f->value.size));
+    if (f->kept_size > 0) {
+        uint8_t kept[KEPT_KEY_SIZE];
+        kv_store_batch_put(f->batch, kept_key(kept, f->state->options.shard),
+                           bytes_make(f->kept, f->kept_size));
+    }
 }
 
 /* The record that the store has at TIER, all zero if none. */

@@ -138,7 +138,12 @@ hlc_ts kv_state_flush_due(const struct kv_state *s);
 /* The oldest sealed generation, pruned into one atomic batch: newest state of each key, folded
  * attributes, queue, and the shard's record as of the seal. NULL when none is due at LOG_TIME. */
 struct kv_flush;
+#define KV_KEPT_MAX 256u
 struct kv_flush *kv_flush_new(struct kv_state *s, hlc_ts log_time);
+/* Before it runs: stores a copy of WHAT, at most KV_KEPT_MAX bytes, in the same batch. */
+void kv_flush_keep(struct kv_flush *f, bytes what);
+/* What the last flush of SHARD was given to keep. ST_NOT_FOUND: none was. */
+NODISCARD status kv_state_kept(struct kv_store *store, uint64_t shard, struct arena *a, bytes *out);
 /* Pool thread: builds, writes and flushes. ST_IO, ST_DISK_FULL, ST_CORRUPT: not known to be
  * persisted, as a whole or not at all; a later flush of the same generation does no harm. */
 NODISCARD status kv_flush_run(struct kv_flush *f);
