@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "cluster/check.h"
 #include "cluster/client_internal.h"
-#include "cluster/host.h"
+#include "cluster/membership.h"
 #include "cluster/views.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ struct admin {
     struct pool_job job;
     struct loop_timer *timer;
     unsigned at; /* shard at hand */
-    uint64_t to, until_us;
+    uint64_t to, until_us, term;
+    enum cl_standing wanted;
     uint64_t hash[CL_SHARDS];
     struct arena arena;
     struct cl_mismatch *mismatches;
@@ -358,6 +359,88 @@ static status call_transfer_leader(struct cl_client *c, struct cl_call *call,
     return ST_PENDING;
 }
 
+/* -- add_replica(shard, node), remove_replica(shard, node) ------------------------------------- */
+
+static void member_ended(struct admin *m, const struct cl_shard *s, enum cl_standing standing)
+{
+    struct kv_datum row[] = {kv_int((int64_t)s->id), text(s->name), kv_int((int64_t)m->to),
+                             text(cl_standing_name(standing))};
+    m->emit(m->emit_arg, row);
+    admin_end(m, ST_OK);
+}
+
+/* Its entry is in the log; what becomes of it the next leader decides. */
+static void member_unknown(struct admin *m, const struct cl_shard *s)
+{
+    struct err *err = &m->client->call->err;
+    err_set(err, ST_OUTCOME_UNKNOWN, "this node ceased to lead shard %" PRIu64 " meanwhile", s->id);
+    err_hint(err, "See metadb.replicas where it is led now; a replica that is there as a learner "
+                  "becomes a voter by itself.");
+    admin_end(m, ST_OUTCOME_UNKNOWN);
+}
+
+static void member_removed(struct admin *m, const struct cl_shard *s)
+{
+    err_set_state(&m->client->call->err, ST_LOCKED, "55000",
+                  "the replica of node %" PRIu64 " of shard %" PRIu64 " was removed meanwhile",
+                  m->to, s->id);
+    admin_end(m, ST_LOCKED);
+}
+
+static void member_poll(void *arg)
+{
+    struct admin *m = arg;
+    const struct cl_shard *s = m->client->node->shards[m->at];
+    enum cl_standing standing = cl_member_standing(s, m->to, true);
+    if (!s->leading || s->leading_term != m->term)
+        member_unknown(m, s);
+    else if (standing == m->wanted)
+        member_ended(m, s, standing);
+    else if (m->wanted == CL_STANDING_VOTER &&
+             cl_member_standing(s, m->to, false) == CL_STANDING_NONE)
+        member_removed(m, s);
+    else
+        wait_again(m);
+}
+
+static status change_member(struct cl_client *c, struct cl_call *call, const struct kv_datum *args,
+                            emit_fn *emit, void *arg, enum cl_standing wanted)
+{
+    struct cl_node *n = c->node;
+    if (args[0].null || args[1].null)
+        return err_set(&call->err, ST_INVALID, "shard and node cannot be null");
+    int64_t shard = args[0].i, node = args[1].i;
+    if (shard < 1 || shard > CL_SHARDS)
+        return err_set(&call->err, ST_INVALID, "there is no shard %" PRId64, shard);
+    if (node < 1)
+        return err_set(&call->err, ST_INVALID, "there is no node %" PRId64, node);
+    struct cl_shard *s = n->shards[shard - 1];
+    ST_TRY(cl_shard_serving(s, &call->err));
+    ST_TRY(wanted == CL_STANDING_VOTER ? cl_member_add(s, (uint64_t)node, &call->err)
+                                       : cl_member_remove(s, (uint64_t)node, &call->err));
+    atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
+    struct admin *m = admin_new(c, call, emit, arg);
+    m->at = (unsigned)(shard - 1);
+    m->to = (uint64_t)node;
+    m->wanted = wanted;
+    m->term = s->leading_term;
+    m->timer = loop_timer_new(c->reactor->loop, member_poll, m);
+    loop_timer_start(m->timer, 0);
+    return ST_PENDING;
+}
+
+static status call_add_replica(struct cl_client *c, struct cl_call *call,
+                               const struct kv_datum *args, emit_fn *emit, void *arg)
+{
+    return change_member(c, call, args, emit, arg, CL_STANDING_VOTER);
+}
+
+static status call_remove_replica(struct cl_client *c, struct cl_call *call,
+                                  const struct kv_datum *args, emit_fn *emit, void *arg)
+{
+    return change_member(c, call, args, emit, arg, CL_STANDING_NONE);
+}
+
 /* -- the table --------------------------------------------------------------------------------- */
 
 static const struct cl_view_column flush_columns[] = {
@@ -372,6 +455,8 @@ static const struct cl_view_column check_columns[] = {{"what", KV_TEXT},
 static const struct cl_view_column transfer_args[] = {{"shard", KV_INT8}, {"node", KV_INT8}};
 static const struct cl_view_column transfer_columns[] = {
     {"shard", KV_INT8}, {"table", KV_TEXT}, {"leader", KV_INT8}};
+static const struct cl_view_column member_columns[] = {
+    {"shard", KV_INT8}, {"table", KV_TEXT}, {"node", KV_INT8}, {"kind", KV_TEXT}};
 static const struct cl_view_column wait_columns[] = {{"pending", KV_INT8}};
 
 #define COLUMNS(c) .result = (c), .result_count = ARRAY_LEN(c)
@@ -400,6 +485,20 @@ static const struct cl_function functions[] = {
      .of_shard = true,
      COLUMNS(transfer_columns),
      .call = call_transfer_leader},
+    {.name = "add_replica",
+     .comment = "gives a node a replica of a shard; returns when it has caught up and votes",
+     .args = transfer_args,
+     .arg_count = ARRAY_LEN(transfer_args),
+     .of_shard = true,
+     COLUMNS(member_columns),
+     .call = call_add_replica},
+    {.name = "remove_replica",
+     .comment = "a node's replica of a shard belongs to it no more",
+     .args = transfer_args,
+     .arg_count = ARRAY_LEN(transfer_args),
+     .of_shard = true,
+     COLUMNS(member_columns),
+     .call = call_remove_replica},
 };
 
 status cl_function_run(const struct cl_function *f, struct cl_client *c, struct cl_call *call,

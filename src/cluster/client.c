@@ -332,6 +332,6 @@ status cl_locate(struct cl_client *c, enum kv_table t, struct cl_where *out)
     if (s == NULL)
         return ST_NOT_FOUND;
     *out = (struct cl_where){
-        .shard = s->id, .leader = raft_leader(s->raft), .table = kv_table_def(t)->name};
+        .shard = s->id, .leader = cl_shard_leader(s), .table = kv_table_def(t)->name};
     return ST_OK;
 }

@@ -137,6 +137,7 @@ struct cl_node {
     const struct config *config;
     char *dir;
     struct cl_identity identity;
+    uint64_t replica; /* this node's, of every shard */
     struct cl_topology topology;
     struct cl_transport *transport; /* NULL: the only node */
     struct cl_host *host;           /* the same */

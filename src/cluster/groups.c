@@ -103,9 +103,15 @@ static void queue_set(struct cl_groups *gs, struct cl_group *g, uint64_t due_ms)
         sift_up(gs, g->at);
 }
 
-void cl_groups_note(struct cl_groups *gs, struct cl_group *g)
+static uint64_t next_tick_ms(const struct cl_group *g)
 {
     uint64_t due_ms = raft_next_tick_ms(g->raft);
+    return due_ms > g->hold_ms ? due_ms : g->hold_ms;
+}
+
+void cl_groups_note(struct cl_groups *gs, struct cl_group *g)
+{
+    uint64_t due_ms = next_tick_ms(g);
     if (g->left)
         return;
     if (due_ms == UINT64_MAX) {
@@ -135,9 +141,9 @@ static void on_timer(void *arg)
     gs->timer_ms = UINT64_MAX;
     while (gs->awake > 0 && gs->queue[1]->due_ms <= now) {
         struct cl_group *g = gs->queue[1];
-        if (raft_next_tick_ms(g->raft) <= now)
+        if (next_tick_ms(g) <= now)
             gs->events->step(gs->arg, g, &(struct raft_input){.kind = RAFT_TICK});
-        uint64_t due_ms = raft_next_tick_ms(g->raft);
+        uint64_t due_ms = next_tick_ms(g);
         if (g->at == 0 || due_ms == UINT64_MAX)
             cl_groups_note(gs, g);
         else
@@ -194,6 +200,15 @@ void cl_groups_changed(struct cl_groups *gs, uint64_t node, bool up)
         if (!gs->all[i]->left)
             gs->events->step(gs->arg, gs->all[i], &in);
     }
+}
+
+void cl_groups_forget(struct cl_groups *gs, uint64_t node)
+{
+    unsigned at = peer_at(gs, node);
+    cl_groups_changed(gs, node, false);
+    gs->beacons.count--;
+    gs->beacons.at[at] = gs->beacons.at[gs->beacons.count];
+    gs->theirs[at] = gs->theirs[gs->beacons.count];
 }
 
 void cl_groups_fill_beacon(struct cl_groups *gs, uint64_t node, struct obuf *out)

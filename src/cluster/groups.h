@@ -25,6 +25,7 @@ struct cl_group {
     struct raft *raft;
     uint64_t due_ms; /* looked at then, or earlier than it need be */
     unsigned at;     /* position in the queue, from 1; 0: sleeps */
+    uint64_t hold_ms; /* no tick before */
     bool added, left;
 };
 
@@ -55,8 +56,11 @@ void cl_groups_leave(struct cl_groups *gs, struct cl_group *g);
 void cl_groups_turn(struct cl_groups *gs);
 unsigned cl_groups_awake(const struct cl_groups *gs);
 
-/* The connection to NODE is there, or it is gone. */
+/* Processes are told apart by the replica that they have of every group. The connection to that of
+ * NODE is there, or it is gone. */
 void cl_groups_changed(struct cl_groups *gs, uint64_t node, bool up);
+/* It is gone for good: its node has another replica now. */
+void cl_groups_forget(struct cl_groups *gs, uint64_t node);
 void cl_groups_fill_beacon(struct cl_groups *gs, uint64_t node, struct obuf *out);
 /* ST_PROTOCOL: PAYLOAD is none of these. */
 NODISCARD status cl_groups_beacon(struct cl_groups *gs, uint64_t node, bytes payload);

@@ -36,6 +36,8 @@ void cl_hello_put(struct obuf *o, const struct cl_hello *h)
     m.expected_store_id = h->expected_store_id;
     m.nonce = h->nonce;
     m.protocol = h->protocol;
+    m.has_replica_id = true;
+    m.replica_id = h->replica_id != 0 ? h->replica_id : h->node_id;
     m.software = (char *)(uintptr_t)METADB_VERSION;
     size_t size = cl__hello__get_packed_size(&m);
     o->size += cl__hello__pack(&m, obuf_reserve(o, size));
@@ -67,10 +69,11 @@ status cl_hello_get(bytes body, struct cl_hello *out)
                              .expected_node_id = m->expected_node_id,
                              .expected_store_id = m->expected_store_id,
                              .nonce = m->nonce,
-                             .protocol = m->protocol};
+                             .protocol = m->protocol,
+                             .replica_id = m->replica_id != 0 ? m->replica_id : m->node_id};
     bool whole = m->has_cluster_id && m->has_node_id && m->has_store_id && m->has_incarnation &&
                  m->has_protocol_min && m->has_protocol_max && m->has_expected_node_id &&
-                 m->has_nonce;
+                 m->has_nonce && (uint32_t)out->replica_id == out->node_id;
     cl__hello__free_unpacked(m, NULL);
     return whole ? ST_OK : ST_CORRUPT;
 }
@@ -91,9 +94,11 @@ status cl_refusal_get(bytes body, struct cl_refusal *out)
 
 /* The first rule that is broken says what an operator must mend. */
 enum cl_refusal_reason cl_hello_judge(const struct cl_hello *ours, const struct cl_hello *theirs,
-                                      bool known, uint64_t store, uint32_t *protocol,
+                                      const struct cl_expected *e, uint32_t *protocol,
                                       struct cl_refusal *out)
 {
+    bool joined = theirs->replica_id != 0 && theirs->replica_id != theirs->node_id;
+    bool we_joined = ours->replica_id != 0 && ours->replica_id != ours->node_id;
     uint32_t low =
         ours->protocol_min > theirs->protocol_min ? ours->protocol_min : theirs->protocol_min;
     uint32_t high =
@@ -119,19 +124,24 @@ enum cl_refusal_reason cl_hello_judge(const struct cl_hello *ours, const struct 
         REFUSE(CL_REFUSED_NODE,
                "this is node %" PRIu64 ", but node %" PRIu64 " expected node %" PRIu64 " here",
                ours->node_id, theirs->node_id, theirs->expected_node_id);
-    if (!known)
+    if (!e->known)
         REFUSE(CL_REFUSED_NODE, "node %" PRIu64 " is not in the list of node %" PRIu64,
                theirs->node_id, ours->node_id);
-    if (theirs->expected_store_id != 0 && theirs->expected_store_id != ours->store_id)
+    if (!e->first && !joined)
+        REFUSE(CL_REFUSED_NODE,
+               "node %" PRIu64 " was not there when the cluster of node %" PRIu64
+               " was made: start it with a new directory and cluster.join",
+               theirs->node_id, ours->node_id);
+    if (theirs->expected_store_id != 0 && theirs->expected_store_id != ours->store_id && !we_joined)
         REFUSE(CL_REFUSED_STORE,
                "node %" PRIu64 " has store %016" PRIx64 ", node %" PRIu64
                " expected store %016" PRIx64,
                ours->node_id, ours->store_id, theirs->node_id, theirs->expected_store_id);
-    if (store != 0 && theirs->store_id != store)
+    if (e->store != 0 && theirs->store_id != e->store && !joined)
         REFUSE(CL_REFUSED_STORE,
                "node %" PRIu64 " had store %016" PRIx64 " and came back with store %016" PRIx64
-               ": its disk was replaced, it must join as a new node",
-               theirs->node_id, store, theirs->store_id);
+               ": its disk was replaced, start it with a new directory and cluster.join",
+               theirs->node_id, e->store, theirs->store_id);
     if (low > high)
         REFUSE(CL_REFUSED_PROTOCOL,
                "node %" PRIu64 " speaks versions %u to %u, node %" PRIu64 " %u to %u",

@@ -18,7 +18,15 @@ struct cl_hello {
     uint32_t protocol_min, protocol_max;
     uint64_t expected_node_id, expected_store_id; /* expected_store_id 0: any */
     uint64_t nonce;
-    uint32_t protocol; /* in a WELCOME */
+    uint32_t protocol;   /* in a WELCOME */
+    uint64_t replica_id; /* cl_identity_replica; 0 is sent and read as node_id */
+};
+
+/* What is known of the other side before it says anything. */
+struct cl_expected {
+    bool known;     /* it is in our list */
+    bool first;     /* it may be of the first configuration */
+    uint64_t store; /* that it must have, 0 for any */
 };
 
 enum cl_refusal_reason {
@@ -46,10 +54,10 @@ void cl_refusal_put(struct obuf *o, const struct cl_refusal *r);
 NODISCARD status cl_hello_get(bytes body, struct cl_hello *out);
 NODISCARD status cl_refusal_get(bytes body, struct cl_refusal *out);
 
-/* May OURS and THEIRS talk? On CL_REFUSED_NOT *PROTOCOL is the version for both. KNOWN: their node
- * is in our list. STORE is the store that it must have, 0 for any. The text names both sides. */
+/* May OURS and THEIRS talk? On CL_REFUSED_NOT *PROTOCOL is the version for both. Another store than
+ * the expected one may stay where it is another replica. The text names both sides. */
 enum cl_refusal_reason cl_hello_judge(const struct cl_hello *ours, const struct cl_hello *theirs,
-                                      bool known, uint64_t store, uint32_t *protocol,
+                                      const struct cl_expected *e, uint32_t *protocol,
                                       struct cl_refusal *out);
 
 #endif

@@ -23,6 +23,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "cluster/membership.h"
 #include "cluster/others.h"
 #include "cluster/roles.h"
 #include "cluster/service.h"
@@ -31,6 +32,7 @@
 #include <stdlib.h>
 
 #define READ_AHEAD_US 1000000
+#define LONE_AHEAD_MS 3000u /* more: it is raised by the maintenance timer alone */
 #define PENDING_BYTES (64u << 20)
 #define APPEND_BYTES (1u << 20)
 
@@ -67,6 +69,9 @@ static bool is_vote(const struct raft_message *m)
 static void send(struct cl_host *h, const struct cl_shard *s, const struct raft_message *m)
 {
     struct cl_others *others = h->node->others;
+    uint64_t node = cl_replica_node(m->to);
+    if (cl_others_replica(others, node) != m->to)
+        return; /* its disk is gone: what answers there is another replica */
     if (!cl_others_covers(others, raft_read_floor(s->raft)) ||
         (is_vote(m) && !cl_others_may_vote(others))) { /* H5, H6 */
         h->held++;
@@ -76,25 +81,32 @@ static void send(struct cl_host *h, const struct cl_shard *s, const struct raft_
     raft_message_encode(m, &h->message);
     bytes payload = bytes_make(h->message.data, h->message.size);
     /* False: no connection or a full queue. Raft sends again what matters. */
-    (void)cl_transport_message(h->node->transport, m->to, s->id, m->from, m->to, payload);
+    (void)cl_transport_message(h->node->transport, node, s->id, m->from, m->to, payload);
 }
 
-static void tell_of_nodes(struct cl_host *h, struct cl_shard *s)
+/* Is the process there that has REPLICA? */
+static bool replica_up(const struct cl_host *h, uint64_t replica)
 {
-    const struct cl_topology *t = &h->node->topology;
-    for (unsigned i = 0; i < t->count; i++) {
-        uint64_t id = t->nodes[i].id;
-        if (id != t->self && !cl_transport_up(h->node->transport, id))
-            cl_host_step(h, s, &(struct raft_input){.kind = RAFT_PEER_DOWN, .peer = id});
+    uint64_t node = cl_replica_node(replica);
+    return cl_others_replica(h->node->others, node) == replica &&
+           cl_transport_up(h->node->transport, node);
+}
+
+void cl_host_look(struct cl_host *h, struct cl_shard *s)
+{
+    struct raft_members m;
+    raft_members_at(s->raft, raft_last_index(s->raft), &m);
+    for (unsigned i = 0; i < m.count; i++) {
+        if (m.at[i].id != h->node->replica && !replica_up(h, m.at[i].id))
+            cl_host_step(h, s, &(struct raft_input){.kind = RAFT_PEER_DOWN, .peer = m.at[i].id});
     }
 }
 
 static void log_role(const struct cl_shard *s, const char *event)
 {
     LOG_INFO(event, LOG_U64("shard", s->id), LOG_STR("table", s->name),
-             LOG_U64("term", raft_hard_state(s->raft).term),
-             LOG_U64("leader", raft_leader(s->raft)), LOG_U64("applied", s->applied),
-             LOG_U64("last", raft_last_index(s->raft)));
+             LOG_U64("term", raft_hard_state(s->raft).term), LOG_U64("leader", cl_shard_leader(s)),
+             LOG_U64("applied", s->applied), LOG_U64("last", raft_last_index(s->raft)));
 }
 
 static void role_changed(struct cl_host *h, struct cl_shard *s)
@@ -113,7 +125,7 @@ static void role_changed(struct cl_host *h, struct cl_shard *s)
         /* Before it serves: a flush for a snapshot may wait for log time, and serving for that. */
         cl__node_raise_now(h->node, kv_state_applied_ts(s->state));
         log_role(s, "shard.leader");
-        tell_of_nodes(h, s);
+        cl_host_look(h, s);
     }
 }
 
@@ -133,7 +145,7 @@ void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_out
     if (snapshot_for != 0)
         cl_snapshot_begin(s, snapshot_for);
     if (install)
-        cl_snapshot_fetch(s, from, &snapshot);
+        cl_snapshot_fetch(s, cl_replica_node(from), &snapshot);
     cl__node_kick(h->node); /* the log may have a batch to take, the timer another time */
 }
 
@@ -148,7 +160,7 @@ static hlc_ts read_wish(struct cl_host *h)
     return ahead > least ? ahead : least;
 }
 
-static status try_step(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
+status cl_host_try(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
 {
     struct raft_output out;
     uint64_t before = raft_commit_index(s->raft), now_us = env_mono_us(h->node->env);
@@ -180,7 +192,8 @@ static status try_step(struct cl_host *h, struct cl_shard *s, struct raft_input 
 /* Where a refusal changes nothing: Raft, or the next tick, tries again. */
 void cl_host_step(struct cl_host *h, struct cl_shard *s, struct raft_input *in)
 {
-    (void)try_step(h, s, in);
+    status st = cl_host_try(h, s, in);
+    UNUSED(st);
 }
 
 static size_t log_bytes(const struct raft_message *m)
@@ -198,6 +211,8 @@ static void note_leader(struct cl_shard *s, const struct raft_message *m)
 {
     bool leads =
         m->kind == RAFT_MSG_APPEND || m->kind == RAFT_MSG_HEARTBEAT || m->kind == RAFT_MSG_SNAPSHOT;
+    if (leads && raft_leader(s->raft) == m->from)
+        s->outside_leader = s->group.hold_ms = 0; /* it counts this replica in */
     if (s->heard || !leads || raft_leader(s->raft) != m->from)
         return;
     s->heard = true;
@@ -215,10 +230,12 @@ static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, 
     struct cl_node *n = arg;
     struct cl_host *h = n->host;
     struct raft_message m;
-    if (!h->started || group < 1 || group > CL_SHARDS || from != node || to != n->topology.self)
+    if (!h->started || group < 1 || group > CL_SHARDS || to != n->replica)
         return;
     struct cl_shard *s = n->shards[group - 1];
-    if (!cl_host_takes_part(h, s) || !cl_others_knows(n->others, node)) /* H5 */
+    if (!cl_host_takes_part(h, s) || !cl_others_knows(n->others, node) || /* H5 */
+        from != cl_others_replica(n->others, node) ||                     /* H1 */
+        cl_member_told(s, node, payload))
         return;
     if (raft_message_decode(payload, &m) != ST_OK || m.from != from || m.to != to) { /* H1 */
         LOG_WARN("shard.bad_message", LOG_U64("shard", group), LOG_U64("node", node));
@@ -229,6 +246,8 @@ static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, 
     else
         h->dropped++; /* H2 */
     note_leader(s, &m);
+    if (m.kind == RAFT_MSG_VOTE && s->opened)
+        cl_member_tell(s, from);
     raft_message_fini(&m);
 }
 
@@ -236,18 +255,23 @@ static void on_changed(void *arg, uint64_t node, bool up)
 {
     struct cl_node *n = arg;
     struct cl_host *h = n->host;
+    uint64_t before = cl_others_replica(n->others, node);
     if (up)
-        cl_others_met(n->others, node, cl_transport_store(n->transport, node));
+        cl_others_met(n->others, node, cl_transport_store(n->transport, node),
+                      cl_transport_replica(n->transport, node));
+    uint64_t replica = cl_others_replica(n->others, node);
     cl_snapshots_changed(n->snapshots, node, up);
     cl__node_kick(n);
-    cl_groups_changed(h->groups, node, up);
+    if (before != replica)
+        cl_groups_forget(h->groups, before);
+    cl_groups_changed(h->groups, replica, up);
 }
 
 static void fill_beacon(void *arg, uint64_t node, struct obuf *out)
 {
     const struct cl_node *n = arg;
     if (n->host->started)
-        cl_groups_fill_beacon(n->host->groups, node, out);
+        cl_groups_fill_beacon(n->host->groups, cl_others_replica(n->others, node), out);
 }
 
 static void on_beacon(void *arg, uint64_t node, bytes payload)
@@ -255,7 +279,7 @@ static void on_beacon(void *arg, uint64_t node, bytes payload)
     const struct cl_node *n = arg;
     if (!n->host->started || payload.size == 0 || !cl_others_knows(n->others, node)) /* H5 */
         return;
-    if (cl_groups_beacon(n->host->groups, node, payload) != ST_OK)
+    if (cl_groups_beacon(n->host->groups, cl_others_replica(n->others, node), payload) != ST_OK)
         LOG_WARN("net.bad_beacon", LOG_U64("node", node));
 }
 
@@ -273,6 +297,17 @@ static uint64_t store_of(void *arg, uint64_t node)
     return cl_others_store(n->others, node);
 }
 
+/* A directory that has joined does not know who was first: it takes everybody's word. */
+static bool is_first(void *arg, uint64_t node)
+{
+    const struct cl_node *n = arg;
+    for (unsigned i = 0; i < n->identity.first_count; i++) {
+        if (n->identity.first[i] == node)
+            return true;
+    }
+    return n->identity.joined;
+}
+
 const struct cl_transport_events *cl_host_events(void)
 {
     static const struct cl_transport_events events = {.message = on_message,
@@ -281,6 +316,7 @@ const struct cl_transport_events *cl_host_events(void)
                                                       .store_of = store_of,
                                                       .fill_beacon = fill_beacon,
                                                       .beacon = on_beacon,
+                                                      .is_first = is_first,
                                                       .chunk = cl_snapshots_chunk,
                                                       .credit = cl_snapshots_credit};
     return &events;
@@ -351,25 +387,49 @@ void cl_host_turn(struct cl_host *h)
     cl_groups_turn(h->groups);
 }
 
+/* The core of a lone voter wants no time; what it lets others read goes on here, as in every group
+ * that may get a second one. */
+static void keep_lone(struct cl_host *h)
+{
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = h->node->shards[i];
+        struct raft_input in = {.kind = RAFT_TICK};
+        if (!s->leading || !cl_host_takes_part(h, s) ||
+            raft_lease_until_ms(s->raft) != UINT64_MAX)
+            continue;
+        in.read_bound = read_wish(h) + hlc_ms(LONE_AHEAD_MS);
+        cl_host_step(h, s, &in);
+    }
+}
+
 void cl_host_maintain(struct cl_host *h)
 {
     struct cl_node *n = h->node;
     uint64_t leader = raft_leader(n->shards[CL_META]->raft);
     cl_roles_led(n);
-    if (leader == 0 || leader == n->topology.self || n->phase != CL_NODE_SERVING)
+    cl_members_maintain(h);
+    keep_lone(h);
+    if (leader == 0 || leader == n->replica || n->phase != CL_NODE_SERVING)
         return;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
-        if (s->leading && cl_host_takes_part(h, s) && cl_transport_up(n->transport, leader))
+        if (s->leading && cl_host_takes_part(h, s) && replica_up(h, leader))
             cl_host_step(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = leader});
     }
+}
+
+uint64_t cl_host_replica(const struct cl_host *h, uint64_t node)
+{
+    const struct cl_node *n = h->node;
+    return node == n->topology.self ? n->replica : cl_others_replica(n->others, node);
 }
 
 status cl_host_transfer(struct cl_host *h, struct cl_shard *s, uint64_t node)
 {
     if (!cl_host_takes_part(h, s))
         return ST_NOT_LEADER;
-    return try_step(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = node});
+    uint64_t replica = cl_host_replica(h, node);
+    return cl_host_try(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = replica});
 }
 
 bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s)
@@ -384,8 +444,7 @@ bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s)
 void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct raft_config *out)
 {
     struct cl_node *n = h->node;
-    const struct cl_topology *t = &n->topology;
-    *out = (struct raft_config){.self = t->self,
+    *out = (struct raft_config){.self = n->replica,
                                 .election_ms = n->options.election_us / 1000,
                                 .heartbeat_ms = n->options.heartbeat_us / 1000,
                                 .quiesce_ms = n->options.quiesce_us / 1000,
@@ -395,9 +454,11 @@ void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct
                                 .keep_bytes = n->options.keep_bytes,
                                 .read_bound = cl_others_floor(n->others),
                                 .seed = n->identity.store_id ^ s->id ^ n->incarnation};
-    for (unsigned i = 0; i < t->count; i++)
-        out->members.at[out->members.count++] =
-            (struct raft_member){.id = t->nodes[i].id, .role = RAFT_VOTER};
+}
+
+struct cl_node *cl_host_node(const struct cl_host *h)
+{
+    return h->node;
 }
 
 struct cl_host *cl_host_new(struct cl_node *n)

@@ -3,7 +3,8 @@
  *
  * A node that is listed with others has a host; a node alone has none, and pays nothing. The host
  * carries messages between the groups and the transport, gives them time, and tells them which
- * nodes are there. Every voter of cluster.nodes has every shard; a replica's id is its node's.
+ * nodes are there. Who belongs to a shard is in its log; cluster.nodes says where a node is, and
+ * who belongs to a shard of a new cluster. A replica's id: cl_identity_replica.
  *
  *   transport --message--> raft_step --outputs--> cl__host_output --> log, transport, shard
  *
@@ -23,7 +24,7 @@ struct cl_host *cl_host_new(struct cl_node *n);
 void cl_host_free(struct cl_host *h); /* NULL is fine */
 /* What the transport shall call; the argument is the node. */
 const struct cl_transport_events *cl_host_events(void);
-/* Members, times and bounds of S's group. */
+/* Self, times and bounds of S's group. */
 void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct raft_config *out);
 /* The loop is about to run: groups get their first tick. */
 void cl_host_start(struct cl_host *h);
@@ -37,6 +38,8 @@ void cl_host_maintain(struct cl_host *h);
 /* Does S serve here, or follow a leader and have applied what was committed when it first heard of
  * one? */
 bool cl_host_joined(const struct cl_shard *s);
+/* The replica that NODE has, as far as it is known here. */
+uint64_t cl_host_replica(const struct cl_host *h, uint64_t node);
 /* NODE shall lead S, which leads here; it does once its log has everything. As RAFT_TRANSFER. */
 NODISCARD status cl_host_transfer(struct cl_host *h, struct cl_shard *s, uint64_t node);
 
@@ -47,6 +50,11 @@ bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s);
 
 /* A step of S, which takes part, with all its outputs. */
 void cl_host_step(struct cl_host *h, struct cl_shard *s, struct raft_input *in);
+/* The same, with raft_step's verdict. */
+NODISCARD status cl_host_try(struct cl_host *h, struct cl_shard *s, struct raft_input *in);
+/* Members have changed: S, which leads, is told who of them is not there. */
+void cl_host_look(struct cl_host *h, struct cl_shard *s);
+struct cl_node *cl_host_node(const struct cl_host *h);
 /* Not fenced, and its log is not lost; while the node stops, only with something under way. */
 bool cl_host_takes_part(const struct cl_host *h, const struct cl_shard *s);
 

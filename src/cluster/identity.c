@@ -117,6 +117,14 @@ static status check_empty(struct env *env, struct arena *a, const char *dir, str
     return ST_INVALID;
 }
 
+uint64_t cl_identity_replica(const struct cl_identity *id)
+{
+    if (!id->joined)
+        return id->node_id;
+    uint64_t part = (id->store_id >> 32) ^ (id->store_id & UINT32_MAX);
+    return (part != 0 ? part : 1) << 32 | id->node_id;
+}
+
 static status write_identity(struct env *env, struct arena *a, const char *dir,
                              const struct cl_identity *id)
 {
@@ -124,6 +132,10 @@ static status write_identity(struct env *env, struct arena *a, const char *dir,
                               IDENTITY_MAGIC " %" PRIu32 "\ncluster %016" PRIx64 "\nnode %" PRIu64
                                              "\nstore %016" PRIx64 "\nstreams %" PRIu32 "\n",
                               id->format, id->cluster_id, id->node_id, id->store_id, id->streams);
+    for (unsigned i = 0; i < id->first_count; i++)
+        body = arena_printf(a, "%sfirst %" PRIu64 "\n", body, id->first[i]);
+    if (id->joined)
+        body = arena_printf(a, "%sjoined 1\n", body);
     uint64_t sum = checksum64(bytes_str(body), SUM_SEED);
     char *text = arena_printf(a, "%ssum %016" PRIx64 "\n", body, sum);
     return env_write_file(env, dir, IDENTITY_NAME, bytes_str(text));
@@ -147,12 +159,12 @@ static status make_identity(struct env *env, struct arena *a, const char *dir, u
     /* An earlier start may have made the directory and died before its name was durable. One that
      * somebody else made may lie where we cannot look. */
     (void)sync_parent(env, a, dir);
-    *out = (struct cl_identity){.cluster_id =
-                                    wanted->cluster_id != 0 ? wanted->cluster_id : random_id(env),
-                                .node_id = wanted->node_id != 0 ? wanted->node_id : FIRST_NODE_ID,
-                                .store_id = random_id(env),
-                                .format = CL_FORMAT_VERSION,
-                                .streams = streams};
+    *out = *wanted;
+    out->cluster_id = wanted->cluster_id != 0 ? wanted->cluster_id : random_id(env);
+    out->node_id = wanted->node_id != 0 ? wanted->node_id : FIRST_NODE_ID;
+    out->store_id = random_id(env);
+    out->format = CL_FORMAT_VERSION;
+    out->streams = streams;
     status st = write_identity(env, a, dir, out);
     if (st != ST_OK)
         return err_set(err, st, "could not write \"%s/" IDENTITY_NAME "\"", dir);
@@ -177,7 +189,7 @@ static bool take_line(char **cursor, const char *name, int base, uint64_t *out)
 static status parse_identity(char *text, const char *dir, struct cl_identity *out, struct err *err)
 {
     char *cursor = text;
-    uint64_t format, streams, sum;
+    uint64_t format, streams, sum, joined;
     if (!take_line(&cursor, IDENTITY_MAGIC, 10, &format))
         return err_set(err, ST_INVALID, "\"%s/" IDENTITY_NAME "\" is not an identity of metadb",
                        dir);
@@ -193,6 +205,13 @@ static status parse_identity(char *text, const char *dir, struct cl_identity *ou
                  take_line(&cursor, "node", 10, &out->node_id) &&
                  take_line(&cursor, "store", 16, &out->store_id) &&
                  take_line(&cursor, "streams", 10, &streams);
+    *out = (struct cl_identity){
+        .cluster_id = out->cluster_id, .node_id = out->node_id, .store_id = out->store_id};
+    while (whole && out->first_count < CL_FIRST_MAX &&
+           take_line(&cursor, "first", 10, &out->first[out->first_count]))
+        out->first_count++;
+    if (whole && take_line(&cursor, "joined", 10, &joined))
+        out->joined = joined != 0;
     size_t summed = (size_t)(cursor - text);
     if (!whole || !take_line(&cursor, "sum", 16, &sum) || *cursor != '\0' ||
         sum != checksum64(bytes_make(text, summed), SUM_SEED) || format == 0 || streams == 0 ||

@@ -124,12 +124,23 @@ static uint64_t expected_store(const struct cl_transport *t, uint64_t node)
     return t->o.events->store_of != NULL ? t->o.events->store_of(t->o.arg, node) : 0;
 }
 
+/* What is known of NODE here. */
+static struct cl_expected expected(const struct cl_transport *t, uint64_t node)
+{
+    const struct cl_transport_events *e = t->o.events;
+    return (struct cl_expected){.known = cl__peer_find((struct cl_transport *)(uintptr_t)t, node) !=
+                                         NULL,
+                                .first = e->is_first == NULL || e->is_first(t->o.arg, node),
+                                .store = expected_store(t, node)};
+}
+
 static void introduce(struct cl_link *l, uint64_t node)
 {
     const struct cl_transport *t = l->transport;
     l->ours = (struct cl_hello){.cluster_id = t->o.cluster_id,
                                 .node_id = t->o.topology->self,
                                 .store_id = t->o.store_id,
+                                .replica_id = t->o.replica_id,
                                 .incarnation = t->incarnation,
                                 .protocol_min = CL_PROTOCOL_MIN,
                                 .protocol_max = CL_PROTOCOL_MAX,
@@ -188,9 +199,9 @@ static void on_hello(struct cl_link *l, bytes body)
         return;
     }
     struct cl_peer *p = cl__peer_find(t, l->theirs.node_id);
+    struct cl_expected e = expected(t, l->theirs.node_id);
     introduce(l, l->theirs.node_id);
-    if (cl_hello_judge(&l->ours, &l->theirs, p != NULL, l->ours.expected_store_id,
-                       &l->ours.protocol, &r) != CL_REFUSED_NOT) {
+    if (cl_hello_judge(&l->ours, &l->theirs, &e, &l->ours.protocol, &r) != CL_REFUSED_NOT) {
         refuse(l, &r);
         return;
     }
@@ -226,8 +237,8 @@ static void on_welcome(struct cl_link *l, bytes body)
         cl__peer_refused(p, l, &r);
         return;
     }
-    if (cl_hello_judge(&l->ours, &l->theirs, true, l->ours.expected_store_id, &protocol, &r) !=
-        CL_REFUSED_NOT) {
+    struct cl_expected e = expected(l->transport, l->theirs.node_id);
+    if (cl_hello_judge(&l->ours, &l->theirs, &e, &protocol, &r) != CL_REFUSED_NOT) {
         cl__peer_refused(p, l, &r);
         return;
     }

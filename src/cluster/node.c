@@ -26,6 +26,7 @@
 #include "cluster/forward.h"
 #include "cluster/host.h"
 #include "cluster/long_reads.h"
+#include "cluster/membership.h"
 #include "cluster/others.h"
 #include "cluster/reclaim.h"
 #include "cluster/service.h"
@@ -107,7 +108,8 @@ static bool busy(const struct cl_node *n)
         !list_empty(&n->flush_waits) || (n->host != NULL && !n->announced))
         return true;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
-        if (kv_state_flush_due(n->shards[i]->state) != 0 || n->shards[i]->waiting_count > 0)
+        if (kv_state_flush_due(n->shards[i]->state) != 0 || n->shards[i]->waiting_count > 0 ||
+            cl_members_waiting(n->shards[i]))
             return true;
     }
     return false;
@@ -197,6 +199,7 @@ static status open_transport(struct cl_node *n, struct err *err)
         .topology = &n->topology,
         .cluster_id = n->identity.cluster_id,
         .store_id = n->identity.store_id,
+        .replica_id = n->replica,
         .events = n->driven && n->drive.events != NULL ? n->drive.events : cl_host_events(),
         .arg = n};
     if (n->topology.count < 2)
@@ -217,7 +220,14 @@ static status build(struct cl_node *n, struct err *err)
     ST_TRY(cl_settings_check(n->config, err));
     ST_TRY(cl_topology_parse(config_string(n->config, "cluster.nodes"), wanted.node_id,
                              &n->topology, err));
+    wanted.joined = config_bool(n->config, "cluster.join");
+    ASSERT(n->topology.count <= CL_FIRST_MAX); /* cl_settings_check */
+    while (wanted.first_count < n->topology.count) {
+        wanted.first[wanted.first_count] = n->topology.nodes[wanted.first_count].id;
+        wanted.first_count++;
+    }
     ST_TRY(cl_identity_open(n->env, n->dir, 1, &wanted, &n->identity, err));
+    n->replica = cl_identity_replica(&n->identity);
     ST_TRY(open_store(n, err));
     n->host = cl_host_new(n);
     if (n->host != NULL) {
@@ -398,7 +408,7 @@ static void announce(struct cl_node *n)
     n->announced = true;
     LOG_INFO("node.ready", LOG_U64("node", n->identity.node_id),
              LOG_U64("after_us", env_mono_us(n->env) - n->started_us),
-             LOG_U64("led", raft_leader(n->shards[CL_META]->raft)));
+             LOG_U64("led", cl_shard_leader(n->shards[CL_META])));
     n->on_ready(n->event_arg);
 }
 

@@ -1,11 +1,12 @@
 /*
  * cluster/others.c — see others.h.
  *
- *   metadb-others 1, floor, votes, peer NODE STORE …, sum
+ *   metadb-others 2, floor, votes, peer NODE STORE REPLICA …, sum
  *
  * Invariants
  *   O1  What is answered here is in the file, durably: `filed` is what the last finished write had.
- *   O2  A store is never forgotten nor replaced; the floor never falls.
+ *   O2  A store is never forgotten, and replaced only together with its replica; the floor never
+ *       falls.
  *
  * Threads: the owner; the write on a pool thread, of a text that is the job's.
  */
@@ -20,7 +21,7 @@
 
 #define NAME "others"
 #define MAGIC "metadb-others"
-#define VERSION 1u
+#define VERSION 2u
 #define SUM_SEED 0x6f746865u
 #define TEXT_MAX 2048u
 #define AHEAD_US 6000000u /* a write is good for so long, */
@@ -33,6 +34,7 @@ struct memory {
     hlc_ts floor;
     bool votes;
     uint64_t store[CL_NODES_MAX]; /* by position in the topology, 0 = not met */
+    uint64_t replica[CL_NODES_MAX];
 };
 
 struct cl_others {
@@ -56,8 +58,9 @@ static size_t print(const struct cl_others *o, const struct memory *m, char *out
                                 VERSION, (uint64_t)m->floor, m->votes);
     for (unsigned i = 0; i < t->count; i++) {
         if (m->store[i] != 0)
-            n += (size_t)snprintf(out + n, TEXT_MAX - n, "peer %" PRIu64 " %016" PRIx64 "\n",
-                                  t->nodes[i].id, m->store[i]);
+            n += (size_t)snprintf(out + n, TEXT_MAX - n,
+                                  "peer %" PRIu64 " %016" PRIx64 " %" PRIu64 "\n", t->nodes[i].id,
+                                  m->store[i], m->replica[i]);
     }
     uint64_t sum = checksum64(bytes_make(out, n), SUM_SEED);
     n += (size_t)snprintf(out + n, TEXT_MAX - n, "sum %016" PRIx64 "\n", sum);
@@ -78,7 +81,7 @@ static int position(const struct cl_others *o, uint64_t node)
 static bool parse(const struct cl_others *o, const char *text, struct memory *out)
 {
     unsigned version, votes;
-    uint64_t floor, node, store, sum;
+    uint64_t floor, node, store, replica, sum;
     int n = 0, at = 0;
     *out = (struct memory){0};
     if (sscanf(text, MAGIC " %u\nfloor %" SCNx64 "\nvotes %u\n%n", &version, &floor, &votes, &n) !=
@@ -87,11 +90,14 @@ static bool parse(const struct cl_others *o, const char *text, struct memory *ou
         return false;
     out->floor = floor;
     out->votes = votes == 1;
-    for (at = n; sscanf(text + at, "peer %" SCNu64 " %" SCNx64 "\n%n", &node, &store, &n) == 2;
+    for (at = n; sscanf(text + at, "peer %" SCNu64 " %" SCNx64 " %" SCNu64 "\n%n", &node, &store,
+                        &replica, &n) == 3;
          at += n) {
         int i = position(o, node);
-        if (i >= 0) /* else it is no longer listed */
+        if (i >= 0) { /* else it is no longer listed */
             out->store[i] = store;
+            out->replica[i] = replica;
+        }
     }
     return sscanf(text + at, "sum %" SCNx64, &sum) == 1 &&
            sum == checksum64(bytes_make(text, (size_t)at), SUM_SEED);
@@ -109,6 +115,8 @@ static status load(struct cl_others *o, struct arena *a, struct err *err)
     }
     if (st == ST_NOT_FOUND) {
         o->now.floor = hlc_from_us(env_unix_us(n->env) + GUESS_US);
+        /* What was alone so far has its votes in its log. */
+        o->now.votes = n->identity.joined || n->identity.first_count == 0;
         st = env_write_file(n->env, n->dir, NAME, bytes_make(o->text, print(o, &o->now, o->text)));
     }
     if (st != ST_OK)
@@ -181,7 +189,7 @@ uint64_t cl_others_store(const struct cl_others *o, uint64_t node)
 bool cl_others_knows(const struct cl_others *o, uint64_t node)
 {
     int i = position(o, node);
-    return i >= 0 && o->filed.store[i] != 0;
+    return i >= 0 && o->filed.store[i] != 0 && o->filed.store[i] == o->now.store[i];
 }
 
 bool cl_others_may_vote(const struct cl_others *o)
@@ -189,18 +197,38 @@ bool cl_others_may_vote(const struct cl_others *o)
     return o->filed.votes;
 }
 
-void cl_others_met(struct cl_others *o, uint64_t node, uint64_t store)
+uint64_t cl_others_replica(const struct cl_others *o, uint64_t node)
+{
+    int i = position(o, node);
+    return i >= 0 && o->now.replica[i] != 0 ? o->now.replica[i] : node;
+}
+
+static bool is_first(const struct cl_identity *id, uint64_t node)
+{
+    for (unsigned i = 0; i < id->first_count; i++) {
+        if (id->first[i] == node)
+            return true;
+    }
+    return false;
+}
+
+void cl_others_met(struct cl_others *o, uint64_t node, uint64_t store, uint64_t replica)
 {
     const struct cl_topology *t = &o->node->topology;
     int i = position(o, node);
     if (i < 0 || store == 0)
         return;
-    ASSERT_INV("O2", o->now.store[i] == 0 || o->now.store[i] == store);
+    if (o->now.store[i] != 0 && o->now.store[i] != store) {
+        ASSERT_INV("O2", o->now.replica[i] != replica && replica != node);
+        LOG_INFO("node.other_store", LOG_U64("node", node), LOG_U64("replica", replica));
+    }
     o->now.store[i] = store;
+    o->now.replica[i] = replica;
     o->met[i] = true;
     bool all = true;
     for (unsigned k = 0; k < t->count; k++)
-        all &= o->met[k] || t->nodes[k].id == t->self;
+        all &=
+            o->met[k] || t->nodes[k].id == t->self || !is_first(&o->node->identity, t->nodes[k].id);
     o->now.votes |= all;
 }
 

@@ -3,11 +3,12 @@
  *
  * - Up to which time reads may have been served as far as its groups know (raft_read_floor),
  *   rounded up, so that it is written seldom. What a message promises is in the file first.
- * - Which store each other node has. One that comes back with another store is refused: its log
- *   and its votes are gone.
+ * - Which store and replica each other node has. One that comes back with another store is refused,
+ *   since its log and its votes are gone, unless that is another replica, too (cluster.join).
  * - Whether this node may vote. One that has a new directory may have voted before, under an older
- *   one: it votes when each other node has taken its connection since, and so has no other store of
- *   it in its own file.
+ *   one: it votes when each other node of the first configuration has taken its connection since,
+ *   and so has no other store of it in its own file. A directory that joined votes at once: no
+ *   other has its replica's id.
  *
  * Owner: reactor 0; open and free outside the loop.
  */
@@ -28,8 +29,10 @@ hlc_ts cl_others_floor(const struct cl_others *o);
 bool cl_others_covers(struct cl_others *o, hlc_ts floor);
 /* The store of NODE, 0 if it was never met. */
 uint64_t cl_others_store(const struct cl_others *o, uint64_t node);
-/* NODE has taken or made a connection, and says that it has STORE. */
-void cl_others_met(struct cl_others *o, uint64_t node, uint64_t store);
+/* Its replica: what it said when it was last met, or that of the first configuration. */
+uint64_t cl_others_replica(const struct cl_others *o, uint64_t node);
+/* NODE has taken or made a connection, and says that it has STORE and REPLICA. */
+void cl_others_met(struct cl_others *o, uint64_t node, uint64_t store, uint64_t replica);
 /* Is NODE's store in the file? Nothing that it says of a group counts before. */
 bool cl_others_knows(const struct cl_others *o, uint64_t node);
 /* May this node vote, by the file? */

@@ -193,6 +193,7 @@ void cl__peer_adopt(struct cl_peer *p, struct cl_link *l)
     }
     p->link = l;
     p->store_id = l->theirs.store_id;
+    p->replica_id = l->theirs.replica_id;
     p->refused = CL_REFUSED_NOT;
     p->up_us = p->received_us = now_us;
     p->beacon_us = now_us;

@@ -83,6 +83,8 @@ static const struct config_setting settings[] = {
     {"cluster.node", CONFIG_INT, "0", 0, INT64_MAX, NULL, "which of cluster.nodes this one is"},
     {"cluster.nodes", CONFIG_STRING, "", 0, 0, NULL,
      "all nodes, each ID=ADDRESS/ADDRESS (for nodes, for clients); empty: this node alone"},
+    {"cluster.join", CONFIG_BOOL, "off", 0, 0, NULL,
+     "a new directory waits to be added to a cluster that is there (metadb.add_replica)"},
     {"net.queue_bytes", CONFIG_SIZE, "32MB", MB, GB, NULL,
      "what may wait for one other node; messages above it are dropped and sent again later"},
     {"raft.election", CONFIG_TIME_US, "1s", 100000, 60 * SECOND, NULL,

@@ -96,7 +96,8 @@ bool cl_shard_ready(const struct cl_shard *s)
 
 uint64_t cl_shard_leader(const struct cl_shard *s)
 {
-    return raft_leader(s->raft);
+    uint64_t leader = cl_replica_node(raft_leader(s->raft));
+    return leader != 0 ? leader : s->outside_leader;
 }
 
 /* This node leads, and nobody else. */

@@ -62,7 +62,8 @@ struct cl_shard {
     bool unsaid;          /* it did, and the log does not say so yet (stream.c) */
     bool leading, opened; /* among others: leads; and has begun to serve, see host.c */
     uint64_t leading_term;
-    bool heard; /* of a leader since the start, which had committed up to: */
+    uint64_t outside_leader; /* no member any more: who said so, and leads; 0 = is one, or waits */
+    bool heard;              /* of a leader since the start, which had committed up to: */
     uint64_t heard_commit;
     status fenced;       /* ST_OK, or why nothing is applied any more */
     unsigned holds;      /* who needs the state to stand still: apply pauses while > 0 */

@@ -17,6 +17,7 @@
  * Invariants
  *   F1  One flush per shard at a time; generations are flushed in order.
  *   F2  The log is cut only up to kv_state_persisted_index, read after the flush was reported done.
+ *   F3  The store has the members that were in force at its index, or later ones.
  *
  * A start applies no further than memory reaches while a flush is under way or due. What is not due
  * waits for log time, which only the next entries move; it was all in memory before, too.
@@ -122,12 +123,26 @@ static void flush_done(struct pool_job *job)
     cl__node_kick(n);
 }
 
+/* F3: the entry that made them may be cut from the log. They may be newer than what is flushed:
+ * all of them are committed, and the entries behind it are in the log. */
+static void keep_members(struct cl_shard *s, struct kv_flush *f)
+{
+    struct raft_members members;
+    struct obuf o;
+    obuf_init(&o);
+    raft_members_at(s->raft, s->applied, &members);
+    raft_members_put(&o, &members);
+    kv_flush_keep(f, bytes_make(o.data, o.size));
+    obuf_fini(&o);
+}
+
 static void flush_start(struct cl_shard *s, hlc_ts log_time)
 {
     struct cl_flush_job *j = &s->flush;
     j->flush = kv_flush_new(s->state, log_time);
     if (j->flush == NULL)
         return;
+    keep_members(s, j->flush);
     j->shard = s;
     j->job.run = flush_run;
     j->job.done = flush_done;

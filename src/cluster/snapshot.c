@@ -83,7 +83,7 @@ void cl_snapshots_changed(struct cl_snapshots *x, uint64_t node, bool up)
     if (x == NULL || up)
         return;
     for (unsigned i = 0; i < CL_SNAPSHOT_SENDS_MAX; i++) {
-        if (x->sends[i].state != CL_SEND_FREE && x->sends[i].replica == node)
+        if (x->sends[i].state != CL_SEND_FREE && cl_replica_node(x->sends[i].replica) == node)
             cl__send_detach(&x->sends[i]);
     }
     for (unsigned i = 0; i < CL_SHARDS; i++) {
@@ -173,7 +173,7 @@ void cl_snapshots_each(const struct cl_snapshots *x,
         if (t->state != CL_SEND_FREE)
             fn(arg, &(struct cl_snapshot_transfer){.sends = true,
                                                    .shard = t->shard->id,
-                                                   .node = t->replica,
+                                                   .node = cl_replica_node(t->replica),
                                                    .index = t->id.index,
                                                    .state = sending[t->state],
                                                    .bytes = t->bytes,

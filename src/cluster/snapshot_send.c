@@ -54,13 +54,14 @@ static void fail(struct cl_snapshot_send *t, status why)
 {
     struct cl_shard *s = t->shard;
     struct cl_snapshots *x = t->all;
-    LOG_WARN("snapshot.send_failed", LOG_U64("shard", s->id), LOG_U64("node", t->replica),
-             LOG_U64("index", t->id.index), LOG_STR("why", status_text(why)));
+    LOG_WARN("snapshot.send_failed", LOG_U64("shard", s->id),
+             LOG_U64("node", cl_replica_node(t->replica)), LOG_U64("index", t->id.index),
+             LOG_STR("why", status_text(why)));
     x->counters.send_failed++;
     cl__pause_failed(x, &x->send_pause[s->position]);
     if (t->stream != 0)
-        (void)cl_transport_chunk(x->node->transport, t->replica, t->stream, 0, CL_CHUNK_ABORT,
-                                 BYTES_EMPTY);
+        (void)cl_transport_chunk(x->node->transport, cl_replica_node(t->replica), t->stream, 0,
+                                 CL_CHUNK_ABORT, BYTES_EMPTY);
     bool tell = leads(t);
     uint64_t replica = t->replica;
     release(t);
@@ -123,8 +124,9 @@ static void offer(struct cl_snapshot_send *t)
     struct cl_shard *s = t->shard;
     struct raft_snapshot snapshot = {.index = t->id.index, .term = t->id.term};
     raft_members_at(s->raft, t->id.index, &snapshot.members);
-    LOG_INFO("snapshot.offered", LOG_U64("shard", s->id), LOG_U64("node", t->replica),
-             LOG_U64("index", t->id.index), LOG_STR("when", t->dump != NULL ? "now" : "flushed"));
+    LOG_INFO("snapshot.offered", LOG_U64("shard", s->id),
+             LOG_U64("node", cl_replica_node(t->replica)), LOG_U64("index", t->id.index),
+             LOG_STR("when", t->dump != NULL ? "now" : "flushed"));
     t->all->counters.offered++;
     cl_host_step(s->node->host, s,
                  &(struct raft_input){
@@ -218,8 +220,8 @@ static void read_part(struct cl_snapshot_send *t)
 static bool send_part(struct cl_snapshot_send *t)
 {
     bytes part = bytes_make(t->part.data, t->part.size);
-    if (!cl_transport_chunk(t->all->node->transport, t->replica, t->stream, t->offset,
-                            t->last ? CL_CHUNK_LAST : 0, part))
+    if (!cl_transport_chunk(t->all->node->transport, cl_replica_node(t->replica), t->stream,
+                            t->offset, t->last ? CL_CHUNK_LAST : 0, part))
         return false; /* the queue is full: the timer tries again */
     t->ready = false;
     t->offset += part.size;
@@ -250,9 +252,9 @@ void cl__send_open(struct cl_snapshots *x, uint64_t node, uint64_t stream, bytes
     bool sound = cl__stream_open_decode(what, &open) == ST_OK && stream != 0;
     for (unsigned i = 0; sound && i < CL_SNAPSHOT_SENDS_MAX; i++) {
         struct cl_snapshot_send *t = &x->sends[i];
-        if (t->state == CL_SEND_FREE || t->state == CL_SEND_CLOSING || t->replica != node ||
-            t->shard->id != open.shard || t->id.index != open.id.index ||
-            t->id.term != open.id.term)
+        if (t->state == CL_SEND_FREE || t->state == CL_SEND_CLOSING ||
+            cl_replica_node(t->replica) != node || t->shard->id != open.shard ||
+            t->id.index != open.id.index || t->id.term != open.id.term)
             continue;
         cl__send_detach(t);
         t->stream = stream;
@@ -268,8 +270,8 @@ struct cl_snapshot_send *cl__send_find(struct cl_snapshots *x, uint64_t node, ui
 {
     for (unsigned i = 0; i < CL_SNAPSHOT_SENDS_MAX; i++) {
         struct cl_snapshot_send *t = &x->sends[i];
-        if (t->state != CL_SEND_FREE && t->state != CL_SEND_CLOSING && t->replica == node &&
-            t->stream == stream)
+        if (t->state != CL_SEND_FREE && t->state != CL_SEND_CLOSING &&
+            cl_replica_node(t->replica) == node && t->stream == stream)
             return t;
     }
     return NULL;
@@ -314,8 +316,8 @@ void cl__send_poll(struct cl_snapshot_send *t)
         return;
     if (!leads(t) || !needed(t)) {
         if (t->stream != 0 && t->state != CL_SEND_SENT)
-            (void)cl_transport_chunk(t->all->node->transport, t->replica, t->stream, 0,
-                                     CL_CHUNK_ABORT, BYTES_EMPTY);
+            (void)cl_transport_chunk(t->all->node->transport, cl_replica_node(t->replica),
+                                     t->stream, 0, CL_CHUNK_ABORT, BYTES_EMPTY);
         release(t);
     } else if (cl__snapshot_now(t->all) - t->touched_us > PATIENCE_US) {
         fail(t, ST_UNREACHABLE);

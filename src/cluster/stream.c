@@ -179,21 +179,66 @@ static status on_entry(void *arg, uint64_t group, const struct raft_entry *entry
     return ST_OK;
 }
 
-static void prepare_group(struct cl_shard *s)
+/* Who belongs to S by what the store has; later changes are in the log. */
+static status stored_members(const struct cl_shard *s, struct raft_members *out)
+{
+    const struct cl_identity *id = &s->node->identity;
+    struct cl_installed installed;
+    struct arena a;
+    bytes kept;
+    if (cl_installed_find(s, &installed)) {
+        *out = installed.snapshot.members;
+        return ST_OK;
+    }
+    arena_init(&a, 512);
+    status st = kv_state_kept(s->node->store, s->id, &a, &kept);
+    if (st == ST_OK)
+        st = raft_members_decode(kept, out);
+    arena_fini(&a);
+    if (st != ST_NOT_FOUND)
+        return st;
+    *out = (struct raft_members){.count = id->first_count};
+    for (unsigned i = 0; i < id->first_count; i++)
+        out->at[i] = (struct raft_member){.id = id->first[i], .role = RAFT_VOTER};
+    if (out->count == 0)
+        out->at[out->count++] = (struct raft_member){.id = id->node_id, .role = RAFT_VOTER};
+    return ST_OK;
+}
+
+static status prepare_group(struct cl_shard *s, struct err *err)
 {
     const struct kv_shard_record *record = kv_state_record(s->state);
-    struct raft_config config = {
-        .self = s->node->identity.node_id,
-        .members = {.count = 1, .at = {{s->node->identity.node_id, RAFT_VOTER}}},
-        .election_ms = 1000,
-        .heartbeat_ms = 100,
-        .seed = s->node->identity.store_id ^ s->id};
+    struct raft_config config = {.self = cl_identity_replica(&s->node->identity),
+                                 .election_ms = 1000,
+                                 .heartbeat_ms = 100,
+                                 .seed = s->node->identity.store_id ^ s->id};
     if (s->node->host != NULL)
         cl_host_configure(s->node->host, s, &config);
+    status st = stored_members(s, &config.members);
+    if (st != ST_OK)
+        return err_set(err, st, "the store does not say who has replicas of shard %llu",
+                       (unsigned long long)s->id);
     s->raft =
         raft_new(&config, (struct raft_hard_state){0}, record->applied_index, record->applied_term);
     s->applied = record->applied_index;
     hlc_raise(&s->node->hlc, record->applied_ts);
+    return ST_OK;
+}
+
+/* A node that knows no others must be the only member. */
+static status check_members(const struct cl_shard *s, struct err *err)
+{
+    struct raft_members m;
+    if (s->node->host != NULL)
+        return ST_OK;
+    raft_members_at(s->raft, raft_last_index(s->raft), &m);
+    if (m.count == 1 && m.at[0].id == cl_identity_replica(&s->node->identity))
+        return ST_OK;
+    err_set(err, ST_INVALID,
+            "shard %llu has replicas on other nodes, but \"cluster.nodes\" names none",
+            (unsigned long long)s->id);
+    err_hint(err, "Start the node with the list of its cluster.");
+    return ST_INVALID;
 }
 
 /* Did the process end after the state of S had come from another replica, and before the log said
@@ -272,7 +317,7 @@ status cl__stream_recover(struct cl_node *n, struct err *err)
         goto out;
     }
     for (unsigned i = 0; i < CL_SHARDS; i++)
-        prepare_group(n->shards[i]);
+        ST_GOTO(out, prepare_group(n->shards[i], err));
     ST_GOTO(out, raft_log_open(n->env, &options, &recovery, &n->stream.log, err));
     if (r.foreign > 0) {
         st = err_set(err, ST_INVALID,
@@ -284,6 +329,7 @@ status cl__stream_recover(struct cl_node *n, struct err *err)
                  LOG_U64("entries", r.group[i].kept), LOG_U64("skipped", r.group[i].skipped),
                  LOG_U64("persisted", kv_state_record(n->shards[i]->state)->applied_index));
         ST_GOTO(out, check_group(n->shards[i], &r.group[i], err));
+        ST_GOTO(out, check_members(n->shards[i], err));
     }
 out:
     arena_fini(&a);

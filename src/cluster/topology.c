@@ -68,7 +68,7 @@ static status parse_entry(const char *entry, struct cl_topology *t, struct err *
     n.id = strtoull(entry, &end, 10);
     const char *slash = strchr(entry, '/');
     if (entry[0] < '0' || entry[0] > '9' || *end != '=' || slash == NULL || n.id == 0 ||
-        n.id > INT64_MAX)
+        n.id > UINT32_MAX)
         return bad_entry(err, entry);
     size_t size = (size_t)(slash - (end + 1));
     if (size >= sizeof n.peers || strlen(slash + 1) >= sizeof n.clients)

@@ -201,6 +201,12 @@ uint64_t cl_transport_store(const struct cl_transport *t, uint64_t node)
     return p != NULL ? p->store_id : 0;
 }
 
+uint64_t cl_transport_replica(const struct cl_transport *t, uint64_t node)
+{
+    const struct cl_peer *p = cl__peer_find((struct cl_transport *)(uintptr_t)t, node);
+    return p != NULL ? p->replica_id : 0;
+}
+
 const char *cl_transport_address(const struct cl_transport *t)
 {
     return env_listener_address(t->o.env, t->listener);

@@ -48,6 +48,8 @@ struct cl_transport_events {
     void (*changed)(void *arg, uint64_t node, bool up);
     /* The store that NODE must have, 0 for any. NULL: any. */
     uint64_t (*store_of)(void *arg, uint64_t node);
+    /* Was NODE one of the cluster's first? NULL: all were. */
+    bool (*is_first)(void *arg, uint64_t node);
 };
 
 struct cl_transport_options {
@@ -55,6 +57,7 @@ struct cl_transport_options {
     struct loop *loop;
     const struct cl_topology *topology; /* borrowed, for the life of the transport */
     uint64_t cluster_id, store_id;
+    uint64_t replica_id;               /* 0: the node's id */
     size_t queue_bytes;                /* per node; above it messages are dropped */
     uint64_t delay_us;                 /* added to each frame, for measurements */
     uint64_t beacon_us, silence_us;    /* interval; a node that is silent for so long is gone */
@@ -84,6 +87,7 @@ bool cl_transport_credit(struct cl_transport *t, uint64_t node, uint64_t stream,
 bool cl_transport_up(const struct cl_transport *t, uint64_t node);
 /* The store that NODE said it has when it last connected, 0: it never did. */
 uint64_t cl_transport_store(const struct cl_transport *t, uint64_t node);
+uint64_t cl_transport_replica(const struct cl_transport *t, uint64_t node); /* the same */
 
 /* Embedded in its owner, whose memory stays until `done` or cl_transport_cancel. */
 struct cl_request {

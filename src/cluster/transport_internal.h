@@ -96,7 +96,7 @@ struct cl_peer {
     enum cl_peer_state state;
     uint64_t since_us;
     enum cl_refusal_reason refused;
-    uint64_t store_id; /* of the last connection */
+    uint64_t store_id, replica_id; /* of the last connection */
     uint64_t sent_frames, sent_bytes, received_frames, received_bytes, dropped, late, damaged,
         connects, refusals;
     char last_error[CL_ERROR_TEXT];

@@ -36,7 +36,7 @@ void cl__shards_rows(struct cl_node *n, cl_emit *emit, void *arg)
         struct kv_datum row[] = {cl__count(s->id),
                                  cl__text(s->name),
                                  cl__text(state_name(s)),
-                                 cl__count(raft_leader(s->raft)),
+                                 cl__count(cl_shard_leader(s)),
                                  cl__count(raft_hard_state(s->raft).term),
                                  cl__count(raft_last_index(s->raft)),
                                  cl__count(raft_commit_index(s->raft)),
@@ -82,22 +82,22 @@ static void own_replica(const struct cl_shard *s, cl_emit *emit, void *arg)
 {
     struct raft_members members;
     struct kv_state_stats stats;
-    uint64_t self = s->node->identity.node_id, commit = raft_commit_index(s->raft);
-    const char *kind = "voter"; /* a node alone has no number among members but its own */
+    uint64_t self = s->node->replica, commit = raft_commit_index(s->raft);
     kv_state_stats(s->state, &stats);
     raft_members_at(s->raft, commit, &members);
-    for (unsigned i = 0; i < members.count; i++) {
-        if (members.at[i].id == self)
-            kind = kind_name(members.at[i].role);
-    }
+    unsigned at = raft_members_find(&members, self);
+    bool member = at != RAFT_MEMBERS_MAX && s->outside_leader == 0;
+    const char *state = s->fenced != ST_OK ? "fenced" : member ? "here" : "left over";
+    if (!member && raft_last_index(s->raft) == 0)
+        state = "waits to be added";
     struct kv_datum row[] = {cl__count(s->id),
                              cl__text(s->name),
-                             cl__count(self),
+                             cl__count(cl_replica_node(self)),
                              kv_int(0),
                              cl__text(role_name(raft_role(s->raft))),
-                             cl__text(kind),
-                             cl__text(s->fenced != ST_OK ? "fenced" : "here"),
-                             cl__count(raft_leader(s->raft)),
+                             cl__text(member ? kind_name(members.at[at].role) : "none"),
+                             cl__text(state),
+                             cl__count(cl_shard_leader(s)),
                              cl__count(raft_hard_state(s->raft).term),
                              cl__count(raft_last_index(s->raft)),
                              cl__count(commit),
@@ -119,12 +119,12 @@ static void other_replica(const struct cl_shard *s, const struct raft_peer *p, c
     uint64_t last = raft_last_index(s->raft);
     struct kv_datum row[] = {cl__count(s->id),
                              cl__text(s->name),
-                             cl__count(p->id),
+                             cl__count(cl_replica_node(p->id)),
                              KV_NULL,
                              cl__text("follower"),
                              cl__text(kind_name(p->role)),
                              cl__text(p->down ? "down" : states[p->state]),
-                             cl__count(raft_leader(s->raft)),
+                             cl__count(cl_shard_leader(s)),
                              cl__count(raft_hard_state(s->raft).term),
                              cl__count(p->match),
                              KV_NULL,
@@ -143,7 +143,7 @@ void cl__replicas_rows(struct cl_node *n, cl_emit *emit, void *arg)
         const struct cl_shard *s = n->shards[i];
         own_replica(s, emit, arg);
         for (unsigned k = 0; k < RAFT_MEMBERS_MAX; k++) {
-            if (raft_peer(s->raft, k, &p) && p.id != n->identity.node_id)
+            if (raft_peer(s->raft, k, &p) && p.id != n->replica)
                 other_replica(s, &p, emit, arg);
         }
     }

@@ -17,7 +17,7 @@
 enum raft_member_role { RAFT_VOTER = 1, RAFT_LEARNER = 2 };
 
 struct raft_member {
-    uint64_t id; /* of the replica; never 0, never used again after a removal */
+    uint64_t id; /* of the replica; never 0; one whose disk is lost never comes back under it */
     enum raft_member_role role;
 };
 

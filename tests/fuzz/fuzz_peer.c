@@ -70,10 +70,11 @@ static void framed(bytes body)
 static void hello(bytes body)
 {
     struct cl_hello h, ours = {.cluster_id = 7, .node_id = 1, .protocol_max = 1};
+    const struct cl_expected any = {.known = true, .first = true};
     struct cl_refusal r;
     uint32_t protocol;
     if (cl_hello_get(body, &h) == ST_OK)
-        (void)cl_hello_judge(&ours, &h, true, 0, &protocol, &r);
+        (void)cl_hello_judge(&ours, &h, &any, &protocol, &r);
     (void)cl_refusal_get(body, &r);
 }
 

@@ -29,11 +29,11 @@ class Cluster:
         self.peers, self.ports = ports[:NODES], ports[NODES:]
         self.nodes = [None] * NODES
 
-    def start(self, i, env=None):
+    def start(self, i, *settings, env=None):
         listed = " ".join("%d=127.0.0.1:%d/127.0.0.1:%d" % (k + 1, self.peers[k], self.ports[k]) for k in range(NODES))
         data = os.path.join(self.directory, str(i + 1))
         self.nodes[i] = server.Server(self.binary, data, "--cluster.id=7040", "--cluster.node=%d" % (i + 1),
-                                      "--cluster.nodes=" + listed, log=data + ".log",
+                                      "--cluster.nodes=" + listed, *settings, log=data + ".log",
                                       port=self.ports[i], env=env)
 
     def stop(self, i):

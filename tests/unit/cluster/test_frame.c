@@ -182,14 +182,17 @@ static void each_rule_refuses_and_names_both_sides(void **state)
     struct cl_refusal r;
     uint32_t protocol;
     (void)state;
-    assert_int_equal(cl_hello_judge(&ours, &good, true, 0, &protocol, &r), CL_REFUSED_NOT);
+    const struct cl_expected any = {.known = true, .first = true};
+    const struct cl_expected same = {.known = true, .first = true, .store = 101};
+    assert_int_equal(cl_hello_judge(&ours, &good, &any, &protocol, &r), CL_REFUSED_NOT);
     assert_int_equal(protocol, 3);
-    assert_int_equal(cl_hello_judge(&ours, &good, true, 101, &protocol, &r), CL_REFUSED_NOT);
-#define BAD(field, value, known, store, reason, told)                                              \
+    assert_int_equal(cl_hello_judge(&ours, &good, &same, &protocol, &r), CL_REFUSED_NOT);
+#define BAD(field, value, is_known, its_store, reason, told)                                       \
     do {                                                                                           \
+        const struct cl_expected e = {.known = is_known, .first = true, .store = its_store};       \
         bad = good;                                                                                \
         bad.field = (value);                                                                       \
-        assert_int_equal(cl_hello_judge(&ours, &bad, known, store, &protocol, &r), reason);        \
+        assert_int_equal(cl_hello_judge(&ours, &bad, &e, &protocol, &r), reason);                  \
         assert_non_null(strstr(r.text, told));                                                     \
     } while (0)
     BAD(cluster_id, 8, true, 0, CL_REFUSED_CLUSTER, "cluster 0000000000000008");
@@ -198,10 +201,30 @@ static void each_rule_refuses_and_names_both_sides(void **state)
     BAD(expected_node_id, 5, true, 0, CL_REFUSED_NODE, "expected node 5");
     BAD(node_id, 9, false, 0, CL_REFUSED_NODE, "node 9 is not in the list");
     BAD(expected_store_id, 55, true, 0, CL_REFUSED_STORE, "expected store 0000000000000037");
-    BAD(store_id, 55, true, 101, CL_REFUSED_STORE, "must join as a new node");
+    BAD(store_id, 55, true, 101, CL_REFUSED_STORE, "disk was replaced");
     BAD(protocol_min, 4, true, 0, CL_REFUSED_PROTOCOL, "speaks versions 1 to 3");
     BAD(protocol_max, 0, true, 0, CL_REFUSED_PROTOCOL, "node 1 1 to 0");
 #undef BAD
+}
+
+/* A disk that was replaced is another replica, and says so; one that is not may not come later. */
+static void another_store_stays_where_it_has_joined(void **state)
+{
+    const struct cl_expected late = {.known = true}, same = {.known = true, .store = 101};
+    struct cl_hello ours = hello(2), theirs = hello(1);
+    struct cl_refusal r;
+    uint32_t protocol;
+    (void)state;
+    assert_int_equal(cl_hello_judge(&ours, &theirs, &late, &protocol, &r), CL_REFUSED_NODE);
+    assert_non_null(strstr(r.text, "cluster.join"));
+    theirs.replica_id = 7ull << 32 | 1;
+    theirs.store_id = 55;
+    assert_int_equal(cl_hello_judge(&ours, &theirs, &late, &protocol, &r), CL_REFUSED_NOT);
+    assert_int_equal(cl_hello_judge(&ours, &theirs, &same, &protocol, &r), CL_REFUSED_NOT);
+    ours.expected_store_id = 101;
+    assert_int_equal(cl_hello_judge(&theirs, &ours, &late, &protocol, &r), CL_REFUSED_NODE);
+    const struct cl_expected first = {.known = true, .first = true};
+    assert_int_equal(cl_hello_judge(&theirs, &ours, &first, &protocol, &r), CL_REFUSED_NOT);
 }
 
 int main(void)
@@ -214,6 +237,7 @@ int main(void)
         cmocka_unit_test(items_come_back_as_they_were),
         cmocka_unit_test(a_hello_comes_back_as_it_was),
         cmocka_unit_test(each_rule_refuses_and_names_both_sides),
+        cmocka_unit_test(another_store_stays_where_it_has_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
