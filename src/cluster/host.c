@@ -50,13 +50,19 @@ static uint64_t now_ms(const struct cl_host *h)
     return env_mono_us(h->node->env) / 1000;
 }
 
+static bool may_hand_over(const struct cl_host *h, const struct cl_shard *s)
+{
+    const struct cl_node *n = h->node;
+    return s->leading && !n->stop_given_up && env_mono_us(n->env) < n->hand_over_us;
+}
+
 /* H3 */
 bool cl_host_takes_part(const struct cl_host *h, const struct cl_shard *s)
 {
     const struct cl_node *n = h->node;
     if (n->failed != ST_OK || s->fenced != ST_OK || n->phase == CL_NODE_STOPPED)
         return false;
-    return n->phase != CL_NODE_STOPPING || !cl_shard_idle(s);
+    return n->phase != CL_NODE_STOPPING || !cl_shard_idle(s) || may_hand_over(h, s);
 }
 
 /* -- outputs ----------------------------------------------------------------------------------- */
@@ -115,6 +121,7 @@ static void role_changed(struct cl_host *h, struct cl_shard *s)
     uint64_t term = raft_hard_state(s->raft).term;
     if (s->leading && (!leads || term != s->leading_term)) {
         s->leading = s->opened = false;
+        h->node->counters.handed_over += s->handing;
         log_role(s, "shard.deposed");
         cl_shard_abandon(s, ST_NOT_LEADER); /* H4 */
     }
@@ -124,6 +131,10 @@ static void role_changed(struct cl_host *h, struct cl_shard *s)
         s->ready_index = raft_last_index(s->raft);
         /* Before it serves: a flush for a snapshot may wait for log time, and serving for that. */
         cl__node_raise_now(h->node, kv_state_applied_ts(s->state));
+        if (term == s->asked_term)
+            h->node->counters.led_asked++;
+        else
+            h->node->counters.led_alone++;
         log_role(s, "shard.leader");
         cl_host_look(h, s);
     }
@@ -241,6 +252,8 @@ static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, 
         LOG_WARN("shard.bad_message", LOG_U64("shard", group), LOG_U64("node", node));
         return;
     }
+    if (m.kind == RAFT_MSG_TIMEOUT_NOW)
+        s->asked_term = raft_hard_state(s->raft).term + 1;
     if (raft_log_admit(n->stream.log, log_bytes(&m)) == ST_OK)
         cl_host_step(h, s, &(struct raft_input){.kind = RAFT_MESSAGE, .message = &m});
     else
@@ -437,6 +450,54 @@ bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s)
     return raft_lease_until_ms(s->raft) > now_ms(h) &&
            raft_read_bound(s->raft) > hlc_from_us(cl__node_now_us(h->node)) &&
            raft_read_bound(s->raft) > h->node->hlc.last + CL_SHARDS;
+}
+
+/* -- a stop ------------------------------------------------------------------------------------ */
+
+/* The node that lacks least of meta: all shards go there, so that they need not gather later. */
+static uint64_t successor(const struct cl_host *h)
+{
+    const struct cl_shard *meta = h->node->shards[CL_META];
+    struct raft_peer p;
+    uint64_t best = 0, match = 0;
+    for (unsigned i = 0; i < RAFT_MEMBERS_MAX; i++) {
+        if (raft_peer(meta->raft, i, &p) && p.role == RAFT_VOTER && !p.down && p.match >= match) {
+            best = p.id;
+            match = p.match;
+        }
+    }
+    return best;
+}
+
+static void hand_over(struct cl_host *h, struct cl_shard *s, uint64_t to)
+{
+    struct raft_input in = {.kind = RAFT_TRANSFER, .peer = to};
+    status st = cl_host_try(h, s, &in);
+    if (st == ST_NOT_FOUND && to != 0) { /* no voter of this shard: whoever lacks least */
+        in.peer = 0;
+        st = cl_host_try(h, s, &in);
+    }
+    s->handing = st == ST_OK; /* ST_LOCKED: a change is under way, it is tried again */
+    s->kept = st == ST_NOT_FOUND;
+    if (st == ST_OK)
+        log_role(s, "shard.handed_over");
+}
+
+bool cl_host_hand_over(struct cl_host *h)
+{
+    uint64_t to = successor(h);
+    bool some = false;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct cl_shard *s = h->node->shards[i];
+        if (s->fenced != ST_OK || h->node->failed != ST_OK || !may_hand_over(h, s))
+            continue;
+        if (raft_lease_until_ms(s->raft) == UINT64_MAX)
+            continue; /* there is no other */
+        if (cl_shard_idle(s) && !s->handing && !s->kept)
+            hand_over(h, s, to);
+        some |= s->leading && !s->kept;
+    }
+    return some;
 }
 
 /* -- the object -------------------------------------------------------------------------------- */

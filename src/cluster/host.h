@@ -38,6 +38,9 @@ void cl_host_maintain(struct cl_host *h);
 /* Does S serve here, or follow a leader and have applied what was committed when it first heard of
  * one? */
 bool cl_host_joined(const struct cl_shard *s);
+/* The node stops: shards that are led here and have nothing under way are handed to one of the
+ * others, until the stop's time for that is over. True: some still are. */
+bool cl_host_hand_over(struct cl_host *h);
 /* The replica that NODE has, as far as it is known here. */
 uint64_t cl_host_replica(const struct cl_host *h, uint64_t node);
 /* NODE shall lead S, which leads here; it does once its log has everything. As RAFT_TRANSFER. */
@@ -55,7 +58,8 @@ NODISCARD status cl_host_try(struct cl_host *h, struct cl_shard *s, struct raft_
 /* Members have changed: S, which leads, is told who of them is not there. */
 void cl_host_look(struct cl_host *h, struct cl_shard *s);
 struct cl_node *cl_host_node(const struct cl_host *h);
-/* Not fenced, and its log is not lost; while the node stops, only with something under way. */
+/* Not fenced, and its log is not lost; while the node stops, only with something under way or while
+ * it is led here and may be handed over. */
 bool cl_host_takes_part(const struct cl_host *h, const struct cl_shard *s);
 
 #endif

@@ -473,6 +473,8 @@ void cl__node_progress(struct cl_node *n)
         }
         break;
     case CL_NODE_STOPPING:
+        if (n->host != NULL && cl_host_hand_over(n->host))
+            break;
         if (all_quiet(n) && !cl__flush_stop(n)) {
             n->phase = CL_NODE_STOPPED;
             n->on_stopped(n->stop_arg);
@@ -523,7 +525,9 @@ void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg)
     cl__node_stir(n);
     n->on_stopped = done;
     n->stop_arg = arg;
-    n->stop_deadline_us = env_mono_us(n->env) + STOP_PATIENCE_US;
+    uint64_t patience_us = n->host != NULL ? n->options.hand_over_us : 0;
+    n->hand_over_us = env_mono_us(n->env) + patience_us;
+    n->stop_deadline_us = n->hand_over_us + STOP_PATIENCE_US;
     loop_timer_start(n->timer, TIMER_BUSY_US);
     cl__flush_check_waits(n); /* whoever waits for a flush hears about the stop */
     loop_again(n->reactors[0].loop);

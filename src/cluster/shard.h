@@ -61,7 +61,8 @@ struct cl_shard {
     bool installing;      /* gets its state from another replica: nothing is applied or flushed */
     bool unsaid;          /* it did, and the log does not say so yet (stream.c) */
     bool leading, opened; /* among others: leads; and has begun to serve, see host.c */
-    uint64_t leading_term;
+    uint64_t leading_term, asked_term; /* asked: in which a leader wished that this node leads */
+    bool handing, kept;      /* at a stop: another was asked to lead it; nobody is there to ask */
     uint64_t outside_leader; /* no member any more: who said so, and leads; 0 = is one, or waits */
     bool heard;              /* of a leader since the start, which had committed up to: */
     uint64_t heard_commit;

@@ -374,6 +374,60 @@ static void transfers_that_cannot_be_are_refused(void **state)
     cx_fini(&c);
 }
 
+struct elected {
+    struct cl_node *node;
+    uint64_t asked, alone;
+};
+
+static void look_elected(void *arg)
+{
+    struct elected *l = arg;
+    l->asked += l->node->counters.led_asked;
+    l->alone += l->node->counters.led_alone;
+}
+
+static struct elected elected_at_others(struct cluster *c, unsigned without)
+{
+    struct elected l = {0};
+    for (unsigned i = 0; i < CX_NODES; i++) {
+        l.node = c->nodes[i].node;
+        if (i != without)
+            fx_on_reactor(&c->nodes[i], look_elected, &l);
+    }
+    return l;
+}
+
+/* Nobody waits for a timeout: every shard is led because the old leader wished so. */
+static void a_leader_that_stops_hands_over(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    cx_init(&c);
+    for (unsigned i = 0; i < CX_NODES; i++) {
+        fx_set(&c.nodes[i], "raft.election", "10s");
+        fx_set(&c.nodes[i], "raft.hand_over", "60s");
+    }
+    cx_open_all(&c);
+    put_many(&c, 0, 20);
+    cx_acquaint(&c);
+    for (unsigned round = 0; round < 2; round++) {
+        unsigned leader = cx_leader(&c);
+        cx_settle(&c);
+        struct elected before = elected_at_others(&c, leader);
+        cx_close(&c, leader);
+        unsigned next = cx_leader(&c);
+        assert_int_not_equal(next, leader);
+        struct elected after = elected_at_others(&c, leader);
+        assert_true(after.asked >= before.asked + CL_SHARDS);
+        assert_int_equal(after.alone, before.alone);
+        put_many(&c, 20 + 10 * round, 30 + 10 * round);
+        cx_open(&c, leader);
+    }
+    check_many(&c, 0, 40);
+    cx_settle(&c);
+    cx_fini(&c);
+}
+
 struct seen {
     unsigned rows, led, leaders, streaming;
     int64_t oldest;
@@ -563,6 +617,9 @@ static void a_sleeping_leader_that_is_fenced_is_replaced(void **state)
 
 int main(void)
 {
+    const char *only = getenv("ONLY");
+    if (only != NULL)
+        cmocka_set_test_filter(only);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_reach_all_nodes),
         cmocka_unit_test(roles_are_what_is_applied_on_every_node),
@@ -574,6 +631,7 @@ int main(void)
         cmocka_unit_test(one_node_is_no_majority),
         cmocka_unit_test(leadership_moves_when_asked),
         cmocka_unit_test(transfers_that_cannot_be_are_refused),
+        cmocka_unit_test(a_leader_that_stops_hands_over),
         cmocka_unit_test(views_show_all_nodes_and_replicas),
         cmocka_unit_test(stages_explain_the_total),
         cmocka_unit_test(sleeping_shards_are_served_without_being_woken),
