@@ -5,7 +5,8 @@
  *
  * Of each key only the newest version counts. A deletion becomes a tombstone; a key that this
  * generation saw both come and go leaves nothing. Pending deltas are folded into the row, of the
- * same generation or of the store. Queue, answers and the shard's record are those of the seal.
+ * same generation or of the store. Queue, answers and the shard's record are those of the seal; what
+ * changed shortly before it is written down (recent.h).
  *
  * Invariants
  *   F1  Generations are flushed in order, one at a time: what the store holds is the state at the
@@ -37,6 +38,7 @@ struct kv_flush {
     struct obuf value;
     struct arena arena;
     struct kv_state_stats counts;
+    struct kv__recent recent; /* of this generation and the one before */
 };
 
 /* Log time at which generation G may be flushed. */
@@ -161,6 +163,8 @@ static status flush_entry(struct kv_flush *f, const struct kv_mem_entry *e)
     kv_mem_entry_read(e, &v, &d);
     if (v == NULL)
         return d.present ? fold_into_store(f, key, &d) : ST_OK;
+    if (v->ts > kv__recent_since(f->gen->record.applied_ts))
+        kv__recent_add(&f->recent, key, v->ts, v->deleted);
     f->counts.versions_pruned += versions_below(v);
     if (!v->deleted)
         return put_folded(f, key, v->ts, bytes_make(v->data, v->size), &d);
@@ -233,6 +237,17 @@ static status build_rings(struct kv_flush *f)
     return ST_OK;
 }
 
+/* Also from the generation before, which the store has. */
+static status build_recent(struct kv_flush *f)
+{
+    struct kv_store *store = f->state->store;
+    uint64_t shard = f->state->options.shard;
+
+    ST_TRY(kv__recent_load(store, shard, kv__recent_since(f->gen->record.applied_ts), &f->recent));
+    kv__recent_sort(&f->recent);
+    return kv__recent_put(store, shard, &f->recent, f->batch);
+}
+
 static void build_record(struct kv_flush *f)
 {
     uint8_t key[KV__RECORD_KEY_SIZE];
@@ -272,6 +287,7 @@ static status build(struct kv_flush *f)
     ST_TRY(record_read(f, KV_TIER_ANY, &f->before));
     ST_TRY(build_rows(f));
     ST_TRY(build_rings(f));
+    ST_TRY(build_recent(f));
     build_record(f);
     return ST_OK;
 }
@@ -304,6 +320,7 @@ status kv_flush_run(struct kv_flush *f)
 
     f->batch = kv_store_batch_new(f->state->store);
     f->counts = (struct kv_state_stats){.flushes = 1};
+    kv__recent_fini(&f->recent);
     obuf_init(&f->value);
     arena_init(&f->arena, 4096);
     ST_GOTO(out, build(f));
@@ -349,8 +366,15 @@ void kv_flush_done(struct kv_flush *f, status result)
         atomic_store_explicit(&s->persisted_index, f->gen->record.applied_index,
                               memory_order_relaxed);
         drop_oldest(s); /* F3 */
+        kv__recent_fini(&s->recent);
+        /* As a rule log time has passed, and no transaction is that old any more. */
+        if (kv__recent_since(kv_state_applied_ts(s)) <= f->gen->record.applied_ts) {
+            s->recent = f->recent;
+            kv__recent_init(&f->recent);
+        }
         counts_add(&s->stats, &f->counts);
     }
+    kv__recent_fini(&f->recent);
     kv__generation_unref(f->gen);
     free(f);
 }

@@ -38,6 +38,7 @@ struct kv_load {
     bool record_seen, sealed, installed;
     struct kv__queue queue;
     struct kv__dedup dedup;
+    struct kv__recent recent;
 };
 
 status kv_load_new(struct kv_state *s, const char *dir, struct kv_snapshot_id id, bytes note,
@@ -70,6 +71,7 @@ void kv_load_free(struct kv_load *l)
     kv_store_load_free(l->set);
     kv__queue_fini(&l->queue);
     kv__dedup_fini(&l->dedup);
+    kv__recent_fini(&l->recent);
     obuf_fini(&l->last);
     buf_unref(l->note);
     free(l);
@@ -229,7 +231,10 @@ static status read_back(struct kv_load *l)
         return ST_IO; /* the store says that it has it and does not */
     ST_TRY(kv__queue_load(s->store, KV__RING_QUEUE, s->options.shard, l->record.queue_acked,
                           l->record.applied_ts, &l->queue));
-    return kv__dedup_load(s->store, s->options.shard, &l->record, &l->dedup);
+    ST_TRY(kv__dedup_load(s->store, s->options.shard, &l->record, &l->dedup));
+    ST_TRY(kv__recent_load(s->store, s->options.shard, 0, &l->recent));
+    kv__recent_sort(&l->recent);
+    return ST_OK;
 }
 
 status kv_load_install(struct kv_load *l)
@@ -253,7 +258,7 @@ bool kv_load_installed(const struct kv_load *l)
 void kv_load_take(struct kv_load *l)
 {
     ASSERT(l->installed);
-    kv__state_replace_take(l->state, &l->record, &l->queue, &l->dedup);
+    kv__state_replace_take(l->state, &l->record, &l->queue, &l->dedup, &l->recent);
     kv_load_free(l);
 }
 

@@ -56,6 +56,7 @@ void kv__spans_make(const struct kv_state *s, struct kv__spans *out)
     }
     span_add_ring(out, KV__RING_QUEUE, shard);
     span_add_ring(out, KV__RING_ANSWERS, shard);
+    span_add_ring(out, KV__RING_RECENT, shard);
     span_add_table(out, s, KV_MARK);
     span_add_table(out, s, KV_LOCK);
     (void)kv__record_key(behind, shard);

@@ -246,6 +246,8 @@ status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
     ST_GOTO(out, kv__queue_load(store, KV__RING_QUEUE, o->shard, s->record.queue_acked,
                                 s->record.applied_ts, &s->queue));
     ST_GOTO(out, kv__dedup_load(store, o->shard, &s->record, &s->dedup));
+    ST_GOTO(out, kv__recent_load(store, o->shard, 0, &s->recent));
+    kv__recent_sort(&s->recent);
     s->sealed_ts = s->record.applied_ts;
     atomic_init(&s->applied_ts, s->record.applied_ts);
     atomic_init(&s->flushed_ts, s->record.applied_ts);
@@ -262,7 +264,8 @@ out:
 }
 
 void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *record,
-                            struct kv__queue *queue, struct kv__dedup *dedup)
+                            struct kv__queue *queue, struct kv__dedup *dedup,
+                            struct kv__recent *recent)
 {
     struct kv__list *list = kv__list_new(1);
 
@@ -279,6 +282,9 @@ void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *re
     kv__dedup_fini(&s->dedup);
     s->dedup = *dedup;
     kv__dedup_init(dedup);
+    kv__recent_fini(&s->recent);
+    s->recent = *recent;
+    kv__recent_init(recent);
     s->record = *record;
     s->system_writes++; /* they may all be others */
     s->sealed_ts = record->applied_ts;
@@ -298,6 +304,7 @@ void kv_state_close(struct kv_state *s)
     kv__list_unref(own_list(s)); /* no reader is left when a shard closes */
     kv__queue_fini(&s->queue);
     kv__dedup_fini(&s->dedup);
+    kv__recent_fini(&s->recent);
     kv__attr_cache_free(s->attr_cache);
     pthread_mutex_destroy(&s->list_lock);
     free(s);
@@ -422,7 +429,7 @@ hlc_ts kv_state_newer(const struct kv_state *s, bytes key, hlc_ts after, bool *d
         *deleted = newest->deleted;
         return newest->ts > after ? newest->ts : 0;
     }
-    return 0;
+    return kv__recent_newer(&s->recent, key, after, deleted);
 }
 
 /* How far a prefetch reads on from its key: a scan that stopped there needs its neighbours. */

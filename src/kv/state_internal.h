@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "kv/recent.h"
 #include "kv/state.h"
 
 #include <pthread.h>
@@ -31,8 +32,9 @@ void kv__queue_fini(struct kv__queue *q);
 struct kv__queued *kv__queue_at(const struct kv__queue *q, size_t i);
 /* First record with a stamp above AFTER; the count if there is none. */
 size_t kv__queue_above(const struct kv__queue *q, hlc_ts after);
-/* Two rings are in the store: what is queued for the sink, and answers (dedup.h). */
-enum kv__ring { KV__RING_QUEUE, KV__RING_ANSWERS };
+/* Two rings are in the store: what is queued for the sink, and answers (dedup.h); and what looks
+ * like a third (recent.h). */
+enum kv__ring { KV__RING_QUEUE, KV__RING_ANSWERS, KV__RING_RECENT };
 /* What the store has of SHARD's ring: stamps above DROPPED, none above APPLIED; into an empty one.
  */
 NODISCARD status kv__queue_load(struct kv_store *store, enum kv__ring which, uint64_t shard,
@@ -104,6 +106,7 @@ struct kv_state {
     bool in_command, pushed, dirty, flushing;
     struct kv__queue queue;
     struct kv__dedup dedup;
+    struct kv__recent recent; /* changes that are no versions in memory; none if none is young */
     struct kv__attr_cache *attr_cache; /* NULL until the first row from the store */
     uint64_t system_writes;
     struct kv_state_stats stats;
@@ -111,10 +114,16 @@ struct kv_state {
 
 /* Is this the thread that runs the commands? Then it may touch what only the owner does. */
 bool kv__owner_here(const struct kv_state *s);
-/* Owner: memory is empty again, the store holds what RECORD, QUEUE and DEDUP say. Takes these two.
- */
+/* Owner: memory is empty again, the store holds what RECORD, QUEUE, DEDUP and RECENT say. Takes
+ * these three. */
 void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *record,
-                            struct kv__queue *queue, struct kv__dedup *dedup);
+                            struct kv__queue *queue, struct kv__dedup *dedup,
+                            struct kv__recent *recent);
+/* Since when changes before a seal at TS matter to a transaction behind it. */
+static inline hlc_ts kv__recent_since(hlc_ts ts)
+{
+    return ts > hlc_ms(LIMIT_TXN_MS) ? ts - hlc_ms(LIMIT_TXN_MS) - 1 : 0;
+}
 /* Before the store shows state up to TS. Whoever is about to change the store. */
 void kv__raise_flushed(struct kv_state *s, hlc_ts ts);
 /* What VIEW may see: a stamp. */

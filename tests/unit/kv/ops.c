@@ -447,10 +447,18 @@ static struct kv_store *cold_store_new(void)
 
 /* -- the shard --------------------------------------------------------------------------------- */
 
+static const struct kv_state_options options = {
+    .shard = 1, .memtable_bytes = 1u << 24, .retention_us = SHARD_RETENTION_COMMANDS};
+
+void shard_reopen(struct shard *s)
+{
+    struct err err;
+    kv_state_close(s->state);
+    assert_int_equal(kv_state_open(s->store, &options, &s->state, &err), ST_OK);
+}
+
 void shard_open(struct shard *s)
 {
-    static const struct kv_state_options options = {
-        .shard = 1, .memtable_bytes = 1u << 24, .retention_us = SHARD_RETENTION_COMMANDS};
     struct err err;
     memset(s, 0, sizeof *s);
     s->store = cold_store_new();

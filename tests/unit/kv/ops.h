@@ -47,6 +47,7 @@ int tests_end(int failed);
 
 void shard_open(struct shard *s); /* with a root directory */
 void shard_close(struct shard *s);
+void shard_reopen(struct shard *s); /* with what the store has */
 /* The operation's SQLSTATE, "00000" when it was applied well. */
 const char *run(struct shard *s, const char *statement);
 /* Several in one command. */

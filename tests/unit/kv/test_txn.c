@@ -85,6 +85,37 @@ static void first_committer_wins(void **state)
     EXPECT("3", get(s, "meta 17 _attr_", "num_children"));
 }
 
+/* What a transaction conflicts with is flushed before it is applied: at once, or because the log
+ * goes on behind what the store has, and is applied again after a restart. */
+static void conflict_is_found_behind_a_flush(void **state)
+{
+    struct shard *s = *state;
+    const char *const changes[] = {"update meta 17 a : size=3", "delete meta 17 a"};
+    for (unsigned i = 0; i < ARRAY_LEN(changes); i++) {
+        for (unsigned reopen = 0; reopen < 2; reopen++) {
+            struct session t;
+            struct obuf command;
+            (void)run(s, "insert meta pid=17 name=a");
+            (void)run(s, "insert meta pid=17 name=b");
+            session_begin(&t, s);
+            EXPECT("00000", session_run(&t, "update meta 17 a : size=1"));
+            EXPECT("00000", run(s, changes[i]));
+            obuf_init(&command);
+            kv_command_txn(&command, t.txn, t.snapshot, (struct kv_origin){.incarnation = 1});
+            session_rollback(&t);
+            shard_seal(s, true);
+            if (reopen == 1)
+                shard_reopen(s);
+            EXPECT("40001", apply_bytes(s, bytes_make(command.data, command.size)));
+            obuf_fini(&command);
+            /* Another row has no conflict. */
+            session_begin(&t, s);
+            EXPECT("00000", session_run(&t, "update meta 17 b : size=1"));
+            EXPECT("00000", session_commit(&t));
+        }
+    }
+}
+
 static void write_skew_is_permitted(void **state)
 {
     struct shard *s = *state;
@@ -360,6 +391,7 @@ int main(void)
         T(own_writes_are_seen_and_nobody_elses),
         T(scans_merge_own_writes_both_ways),
         T(first_committer_wins),
+        T(conflict_is_found_behind_a_flush),
         T(write_skew_is_permitted),
         T(creates_in_one_directory_do_not_conflict),
         T(removed_directory_conflicts_with_create),
