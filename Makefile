@@ -6,6 +6,7 @@
 #   make crash      200 kills under load, damaged logs, full disks; make power: 200 power cuts
 #   make differential  2,000 sequences of messages, answered as PostgreSQL 15 answers them
 #   make demo       three nodes on this machine, until Ctrl-C; make cluster-soak: 15 minutes of faults
+#   make soak       simulated nodes, seed after seed, SOAK_HOURS=1; goes on where it was stopped
 #   make lint       the style checks alone
 #   make bench      metadb beside PostgreSQL, Redis and etcd, in less than 15 minutes; bench-quick: 4
 #   make gate       instructions and calls per statement against bench/gates/baseline.txt
@@ -17,7 +18,7 @@ BENCH_OUT ?= build/bench.txt
 HOST = $(firstword $(subst :, ,$(LISTEN)))
 PORT = $(lastword $(subst :, ,$(LISTEN)))
 
-.PHONY: all deps build run demo-sql test crash power cluster-soak demo differential lint bench-deps bench bench-quick gate clean
+.PHONY: all deps build run demo-sql test crash power cluster-soak demo differential soak lint bench-deps bench bench-quick gate clean
 
 all: build
 
@@ -53,6 +54,10 @@ demo: build
 
 cluster-soak: deps
 	@METADB_CLUSTER_MINUTES=15 tests/lanes/52-cluster
+
+SOAK_HOURS ?= 1
+soak: deps
+	@tests/sim/soak $(SOAK_HOURS)
 
 lint: deps
 	@tools/lint

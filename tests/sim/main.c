@@ -1,91 +1,68 @@
 /*
- * sim/main.c — runs seeds of the simulation.
+ * sim/main.c — runs seeds of a simulation, whole nodes or the transport alone.
  *
- *   sim [--seed N] [--count M] [--twice] [--broken FAULT] [--verbose] [--log]
+ *   sim [--seed N] [--count M] [--seconds S] [--broken MISTAKE] [--twice] [--verbose] [--log]
+ *       [--marks FILE] [--jobs J] [--until-seconds T]
+ *   sim --transport [--seed N] [--count M] [--broken FAULT] [--twice] [--verbose] [--log]
  *
- * Prints what happened by kind, and for a failure the seed that repeats it. --twice runs each seed
- * again and compares the histories. --broken makes a mistake on purpose (net.broken_sum,
- * net.broken_unsent): then it is a failure if no seed fails.
+ * Each seed over whole nodes runs in a process of its own, J at a time. Prints what happened by
+ * kind, and for a failure the command that repeats it. --twice runs each seed again and compares
+ * the histories. --broken makes a mistake on purpose: then it is a failure if no seed fails. --marks
+ * adds the names of the marks passed to FILE. --until-seconds starts no seed after T real seconds.
  */
 #include "base/fault.h"
 #include "base/log.h"
-#include "sim/transport.h"
-#include <inttypes.h>
+#include "sim/main_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
-
-static void print_report(uint64_t seeds, const struct transport_report *r)
-{
-    printf("seeds %" PRIu64 ", virtual seconds %" PRIu64 "\nfaults:", seeds,
-           r->virtual_us / 1000000u);
-    for (unsigned i = 0; i < FAULT_KINDS; i++)
-        printf(" %s %" PRIu64, fault_names[i], r->faults[i]);
-    printf("\nnetwork: connects %" PRIu64 " half-open %" PRIu64 " damaged packets %" PRIu64
-           " time-outs %" PRIu64 "\n",
-           r->connects, r->half_open, r->damaged, r->timeouts);
-    printf("messages: sent %" PRIu64 " delivered %" PRIu64 " dropped %" PRIu64 "\n", r->sent,
-           r->delivered, r->dropped);
-    printf("requests: %" PRIu64 " answered %" PRIu64 " unknown %" PRIu64 " unreachable %" PRIu64
-           " busy %" PRIu64 "\n",
-           r->requests, r->answered, r->unknown, r->unreachable, r->busy);
-    printf("healing: mean %" PRIu64 " ms, worst %" PRIu64 " ms\n",
-           seeds > 0 ? r->heal_us / seeds / 1000u : 0, r->heal_worst_us / 1000u);
-}
+#include <string.h>
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim [--seed N] [--count M] [--twice] [--broken FAULT] [--verbose] "
-                    "[--log]\n");
+    fprintf(stderr,
+            "usage: sim [--transport] [--seed N] [--count M] [--seconds S] [--broken MISTAKE]\n"
+            "           [--twice] [--verbose] [--log] [--marks FILE] [--jobs J] "
+            "[--until-seconds T]\n");
     return 2;
-}
-
-static bool run_twice(uint64_t seed, uint64_t digest)
-{
-    struct transport_report again = {0};
-    if (transport_run(seed, &again) && again.digest == digest)
-        return true;
-    fprintf(stderr, "seed %" PRIu64 ": its second run was another history\n", seed);
-    return false;
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t first = 1, count = 1, failed = 0;
-    bool twice = false, verbose = false;
-    const char *broken = NULL;
-    log_set_level(LOG_LEVEL_ERROR);
+    struct sim_options o = {.first = 1, .count = 1, .seconds = 60, .jobs = 1};
+    bool transport = false;
+    bool logged = false;
     for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(argv[i], "--twice") == 0)
-            twice = true;
-        else if (strcmp(argv[i], "--verbose") == 0)
-            verbose = true;
-        else if (strcmp(argv[i], "--log") == 0)
-            log_set_level(LOG_LEVEL_DEBUG);
+        const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(name, "--transport") == 0)
+            transport = true;
+        else if (strcmp(name, "--twice") == 0)
+            o.twice = true;
+        else if (strcmp(name, "--verbose") == 0)
+            o.verbose = true;
+        else if (strcmp(name, "--log") == 0)
+            logged = true;
         else if (value == NULL)
             return usage();
-        else if (strcmp(argv[i], "--seed") == 0)
-            first = strtoull(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--count") == 0)
-            count = strtoull(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--broken") == 0)
-            broken = argv[++i];
+        else if (strcmp(name, "--seed") == 0)
+            o.first = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(name, "--count") == 0)
+            o.count = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(name, "--seconds") == 0)
+            o.seconds = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(name, "--jobs") == 0)
+            o.jobs = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(name, "--until-seconds") == 0)
+            o.until_s = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(name, "--broken") == 0)
+            o.broken = argv[++i];
+        else if (strcmp(name, "--marks") == 0)
+            o.marks = argv[++i];
         else
             return usage();
     }
-    struct transport_report all = {0};
-    for (uint64_t seed = first; seed - first < count; seed++) {
-        all.digest = 0;
-        if (broken != NULL)
-            fault_arm(broken, "error", 1);
-        bool good = transport_run(seed, &all) && (!twice || run_twice(seed, all.digest));
-        failed += !good;
-        if (verbose)
-            printf("seed %" PRIu64 " %s %016" PRIx64 "\n", seed, good ? "ok" : "FAILED",
-                   all.digest);
-    }
-    print_report(count, &all);
-    if (failed > 0)
-        printf("FAILED: %" PRIu64 " of %" PRIu64 " seeds\n", failed, count);
-    return (failed > 0) == (broken != NULL) ? 0 : 1;
+    /* Nodes that are killed and starved complain by the thousand. */
+    log_set_level(logged      ? LOG_LEVEL_DEBUG
+                  : transport ? LOG_LEVEL_ERROR
+                              : (enum log_level)(LOG_LEVEL_ERROR + 1));
+    return transport ? main_transport(&o) : main_nodes(&o);
 }
