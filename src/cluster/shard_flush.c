@@ -6,10 +6,8 @@
  * (kv_state_flush_due): no live snapshot can then need what pruning drops. Log time is the stamp of
  * the last command; in an idle shard the leader moves it with a TICK once the wall clock says that
  * a flush is due. After a flush the log may be cut up to what the store has persisted. A stop in
- * good order of a node alone flushes what is left, without waiting for log time: nobody reads any
- * more, and no transaction is on its way. Among other nodes there are, in the log that goes on
- * without this one; they are checked against versions that a flush drops, so it would find no
- * conflict where the others do.
+ * good order flushes what is left, without waiting for log time: nobody reads any more, and what is
+ * yet to come from other nodes' logs finds its conflicts in what the flush writes down (kv/recent.h).
  * A flush that a snapshot waits for takes the leader's clock for log time: a majority may need
  * that snapshot before it can commit anything, a TICK too. A reader older than the retention by
  * the clock is past its limit as well.
@@ -294,7 +292,7 @@ static void seal_pinning(struct cl_node *n)
 bool cl__flush_stop(struct cl_node *n)
 {
     bool begun = false;
-    if (!n->options.flush_at_stop || n->host != NULL || n->failed != ST_OK || n->stop_given_up ||
+    if (!n->options.flush_at_stop || n->failed != ST_OK || n->stop_given_up ||
         n->stop_flush_failed || env_mono_us(n->env) > n->stop_deadline_us - STOP_RESERVE_US)
         return false;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
