@@ -46,7 +46,7 @@ struct cl_options {
     uint64_t retain_bytes, retention_us;
     bool empty_store, flush_at_stop;
     uint64_t net_queue_bytes, net_delay_us;
-    uint64_t election_us, heartbeat_us, quiesce_us, hand_over_us, clock_limit_us;
+    uint64_t election_us, heartbeat_us, quiesce_us, hand_over_us;
     uint64_t patience_us; /* of a statement with the others */
     uint64_t keep_bytes;  /* of each shard's log in memory, for others that lack it */
     uint64_t sink_linger_us, sink_bytes;
@@ -112,7 +112,6 @@ struct cl_counters {
     uint64_t memory_refused;       /* calls answered 53200 */
     uint64_t full_refused;         /* calls answered 53100 */
     uint64_t led_asked, led_alone; /* shards led here, by a leader's wish or after its silence */
-    uint64_t clock_refused;        /* messages of nodes whose clock is too far ahead */
     uint64_t handed_over;          /* shards that another led when this node stopped */
     uint64_t forced_flushes;       /* sealed because the shard pinned too much log */
     uint64_t recovered_entries, recovered_bytes; /* of the log, to be applied again at the start */

@@ -15,9 +15,6 @@
  *       counts only when that node's store is.
  *   H6  A node with a new directory sends no vote and asks for none before each other node has
  *       taken its connection: until then one of them may know it under an older store.
- *   H7  No clock that is more than clock_limit ahead of the own one moves the own one: a leader
- *       that stamps or lets read beyond that is not heard, and not elected for a while. What a
- *       majority has committed is taken all the same.
  *   H4  What a group had proposed when it ceased to lead is answered ST_OUTCOME_UNKNOWN at once.
  *
  * Threads: the owner reactor; new and configure run before it starts.
@@ -38,16 +35,13 @@
 #define LONE_AHEAD_MS 3000u /* more: it is raised by the maintenance timer alone */
 #define PENDING_BYTES (64u << 20)
 #define APPEND_BYTES (1u << 20)
-#define APART_ELECTIONS 30u /* a wrong clock is not elected for so many timeouts */
 
 struct cl_host {
     struct cl_node *node;
     struct cl_groups *groups;
-    struct obuf message;             /* on its way into a frame */
-    uint64_t opened_us;              /* of the process, on the monotonic clock */
-    uint64_t apart_us[CL_NODES_MAX]; /* by position: until then the clock there counts as wrong */
-    uint64_t dropped;                /* messages that the log had no room for */
-    uint64_t held;                   /* messages that promised what is not on disk */
+    struct obuf message; /* on its way into a frame */
+    uint64_t dropped;    /* messages that the log had no room for */
+    uint64_t held;       /* messages that promised what is not on disk */
     bool started;
 };
 
@@ -241,53 +235,6 @@ bool cl_host_joined(const struct cl_shard *s)
     return s->opened || (s->heard && s->applied >= s->heard_commit);
 }
 
-/* The latest time that another node may speak of. What this node was promised before its start
- * counts, too: the clocks of all may have been ahead then. */
-static hlc_ts latest_allowed(const struct cl_host *h)
-{
-    struct cl_node *n = h->node;
-    int64_t now_us = cl__node_now_us(n);
-    int64_t before_us =
-        hlc_unix_us(cl_others_floor(n->others)) + (int64_t)(env_mono_us(n->env) - h->opened_us);
-    return hlc_from_us((now_us > before_us ? now_us : before_us) +
-                       (int64_t)n->options.clock_limit_us);
-}
-
-/* The latest time that M speaks of, 0 for none. */
-static hlc_ts time_of(const struct raft_message *m)
-{
-    struct kv_command c;
-    if (m->kind != RAFT_MSG_APPEND && m->kind != RAFT_MSG_HEARTBEAT && m->kind != RAFT_MSG_SNAPSHOT)
-        return 0;
-    hlc_ts latest = m->lead.read_bound;
-    if (m->kind != RAFT_MSG_APPEND || m->append.count == 0)
-        return latest;
-    const struct raft_entry *last = &m->append.entries[m->append.count - 1];
-    if (last->index > m->lead.commit && last->kind == RAFT_ENTRY_COMMAND &&
-        kv_command_decode(buf_bytes(last->data), &c) == ST_OK && c.stamp > latest)
-        latest = c.stamp;
-    return latest;
-}
-
-/* H7 */
-static bool clock_is_apart(struct cl_host *h, uint64_t node, hlc_ts said, bool vote)
-{
-    struct cl_node *n = h->node;
-    uint64_t now_us = env_mono_us(n->env);
-    unsigned at = 0;
-    while (at < n->topology.count && n->topology.nodes[at].id != node)
-        at++;
-    ASSERT(at < n->topology.count);
-    if (said <= latest_allowed(h))
-        return vote && now_us < h->apart_us[at];
-    if (now_us >= h->apart_us[at])
-        LOG_ERROR("node.clock_apart", LOG_U64("node", node),
-                  LOG_I64("ahead_us", hlc_unix_us(said) - cl__node_now_us(n)));
-    h->apart_us[at] = now_us + APART_ELECTIONS * n->options.election_us;
-    n->counters.clock_refused++;
-    return true;
-}
-
 static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, uint64_t to,
                        bytes payload)
 {
@@ -303,10 +250,6 @@ static void on_message(void *arg, uint64_t node, uint64_t group, uint64_t from, 
         return;
     if (raft_message_decode(payload, &m) != ST_OK || m.from != from || m.to != to) { /* H1 */
         LOG_WARN("shard.bad_message", LOG_U64("shard", group), LOG_U64("node", node));
-        return;
-    }
-    if (clock_is_apart(h, node, time_of(&m), m.kind == RAFT_MSG_VOTE)) {
-        raft_message_fini(&m);
         return;
     }
     if (m.kind == RAFT_MSG_TIMEOUT_NOW)
@@ -348,11 +291,6 @@ static void on_beacon(void *arg, uint64_t node, bytes payload)
 {
     const struct cl_node *n = arg;
     if (!n->host->started || payload.size == 0 || !cl_others_knows(n->others, node)) /* H5 */
-        return;
-    struct reader r = reader_make(payload);
-    (void)get_varint(&r); /* its clock */
-    uint64_t bound = get_varint(&r);
-    if (!r.bad && clock_is_apart(n->host, node, bound, false))
         return;
     if (cl_groups_beacon(n->host->groups, cl_others_replica(n->others, node), payload) != ST_OK)
         LOG_WARN("net.bad_beacon", LOG_U64("node", node));
@@ -469,7 +407,8 @@ static void keep_lone(struct cl_host *h)
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = h->node->shards[i];
         struct raft_input in = {.kind = RAFT_TICK};
-        if (!s->leading || !cl_host_takes_part(h, s) || raft_lease_until_ms(s->raft) != UINT64_MAX)
+        if (!s->leading || !cl_host_takes_part(h, s) ||
+            raft_lease_until_ms(s->raft) != UINT64_MAX)
             continue;
         in.read_bound = read_wish(h) + hlc_ms(LONE_AHEAD_MS);
         cl_host_step(h, s, &in);
@@ -591,7 +530,6 @@ struct cl_host *cl_host_new(struct cl_node *n)
     ASSERT(h != NULL);
     h->node = n;
     h->groups = cl_groups_new(n->env, &group_events, h);
-    h->opened_us = env_mono_us(n->env);
     obuf_init(&h->message);
     return h;
 }

@@ -212,7 +212,6 @@ static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
                {"led_asked", c->led_asked},
                {"led_alone", c->led_alone},
                {"handed_over", c->handed_over},
-               {"clock_refused", c->clock_refused},
                {"recovered_entries", c->recovered_entries},
                {"recovered_bytes", c->recovered_bytes},
                {"leader_asked", f.asked},

@@ -1,12 +1,10 @@
 /* Three nodes: they elect, replicate, fail over and come back. */
 #include "base/assert.h"
 #include "base/log.h"
-#include "cluster/host.h"
 #include "cluster/others.h"
 #include "cluster/roles.h"
 #include "cluster/transport.h"
 #include "cluster_fixture.h"
-#include "raft/message.h"
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -376,79 +374,6 @@ static void transfers_that_cannot_be_are_refused(void **state)
     cx_fini(&c);
 }
 
-/* -- a clock that is far ahead ----------------------------------------------------------------- */
-
-struct word {
-    struct cl_node *node;
-    uint64_t from;
-    uint64_t ahead_us;
-    bool committed, stamp; /* the entry is; the time is that of an entry, not of the bound */
-    hlc_ts floor;
-    uint64_t refused, last;
-};
-
-/* What the leader of kv would say if its clock were AHEAD. */
-static void say(void *arg)
-{
-    struct word *w = arg;
-    struct cl_node *n = w->node;
-    struct cl_shard *s = n->shards[CL_KV];
-    struct obuf tick, o;
-    obuf_init(&tick);
-    obuf_init(&o);
-    hlc_ts then = hlc_from_us(cl__node_now_us(n) + (int64_t)w->ahead_us);
-    kv_command_tick(&tick);
-    struct buf *data = buf_copy(bytes_make(tick.data, tick.size));
-    kv_command_stamp(data->data, then);
-    uint64_t last = raft_last_index(s->raft), term = raft_hard_state(s->raft).term;
-    const struct raft_entry entry = {
-        .index = last + 1, .term = term, .kind = RAFT_ENTRY_COMMAND, .data = data};
-    struct raft_message m = {
-        .kind = RAFT_MSG_APPEND,
-        .from = w->from,
-        .to = n->replica,
-        .term = term,
-        .lead = {.seq = 1, .commit = w->committed ? last + 1 : 0},
-        .append = {
-            .prev_index = last, .prev_term = term, .entries = &entry, .count = w->stamp ? 1 : 0}};
-    if (!w->stamp)
-        m.lead.read_bound = then;
-    raft_message_encode(&m, &o);
-    uint64_t before = n->counters.clock_refused;
-    cl_host_events()->message(n, w->from, s->id, w->from, n->replica, bytes_make(o.data, o.size));
-    w->refused = n->counters.clock_refused - before;
-    w->floor = raft_read_floor(s->raft);
-    w->last = raft_last_index(s->raft) - last;
-    buf_unref(data);
-    obuf_fini(&tick);
-    obuf_fini(&o);
-}
-
-static void a_clock_far_ahead_drags_nobody(void **state)
-{
-    UNUSED(state);
-    struct cluster c;
-    cx_init(&c);
-    cx_open_all(&c);
-    put_many(&c, 0, 10);
-    cx_acquaint(&c);
-    unsigned leader = cx_leader(&c), other = (leader + 1) % CX_NODES;
-    cx_settle(&c);
-    struct word w = {.node = c.nodes[other].node, .from = leader + 1, .ahead_us = 3600000000u};
-    for (unsigned i = 0; i < 2; i++) {
-        w.stamp = i == 1;
-        fx_on_reactor(&c.nodes[other], say, &w);
-        assert_int_equal(w.refused, 1);
-        assert_int_equal(w.last, 0);
-        assert_true(hlc_unix_us(w.floor) < env_unix_us(fx_env()) + 60000000);
-    }
-    w.stamp = false;
-    w.ahead_us = 2000000;
-    fx_on_reactor(&c.nodes[other], say, &w);
-    assert_int_equal(w.refused, 0); /* the limit is ten seconds */
-    cx_fini(&c);
-}
-
 struct elected {
     struct cl_node *node;
     uint64_t asked, alone;
@@ -707,7 +632,6 @@ int main(void)
         cmocka_unit_test(leadership_moves_when_asked),
         cmocka_unit_test(transfers_that_cannot_be_are_refused),
         cmocka_unit_test(a_leader_that_stops_hands_over),
-        cmocka_unit_test(a_clock_far_ahead_drags_nobody),
         cmocka_unit_test(views_show_all_nodes_and_replicas),
         cmocka_unit_test(stages_explain_the_total),
         cmocka_unit_test(sleeping_shards_are_served_without_being_woken),
