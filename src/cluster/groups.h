@@ -23,8 +23,8 @@
 struct cl_group {
     uint64_t id;
     struct raft *raft;
-    uint64_t due_ms; /* looked at then, or earlier than it need be */
-    unsigned at;     /* position in the queue, from 1; 0: sleeps */
+    uint64_t due_ms;  /* looked at then, or earlier than it need be */
+    unsigned at;      /* position in the queue, from 1; 0: sleeps */
     uint64_t hold_ms; /* no tick before */
     bool added, left;
 };

@@ -407,8 +407,7 @@ static void keep_lone(struct cl_host *h)
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = h->node->shards[i];
         struct raft_input in = {.kind = RAFT_TICK};
-        if (!s->leading || !cl_host_takes_part(h, s) ||
-            raft_lease_until_ms(s->raft) != UINT64_MAX)
+        if (!s->leading || !cl_host_takes_part(h, s) || raft_lease_until_ms(s->raft) != UINT64_MAX)
             continue;
         in.read_bound = read_wish(h) + hlc_ms(LONE_AHEAD_MS);
         cl_host_step(h, s, &in);

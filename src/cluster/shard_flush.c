@@ -6,8 +6,8 @@
  * (kv_state_flush_due): no live snapshot can then need what pruning drops. Log time is the stamp of
  * the last command; in an idle shard the leader moves it with a TICK once the wall clock says that
  * a flush is due. After a flush the log may be cut up to what the store has persisted. A stop in
- * good order flushes what is left, without waiting for log time: nobody reads any more, and what is
- * yet to come from other nodes' logs finds its conflicts in what the flush writes down (kv/recent.h).
+ * good order flushes what is left, without waiting for log time: nobody reads any more, and what
+ * is yet to come from other nodes finds its conflicts in what a flush writes down (kv/recent.h).
  * A flush that a snapshot waits for takes the leader's clock for log time: a majority may need
  * that snapshot before it can commit anything, a TICK too. A reader older than the retention by
  * the clock is past its limit as well.

@@ -5,8 +5,8 @@
  *
  * Of each key only the newest version counts. A deletion becomes a tombstone; a key that this
  * generation saw both come and go leaves nothing. Pending deltas are folded into the row, of the
- * same generation or of the store. Queue, answers and the shard's record are those of the seal; what
- * changed shortly before it is written down (recent.h).
+ * same generation or of the store. Queue, answers and the shard's record are those of the seal;
+ * what changed shortly before it is written down (recent.h).
  *
  * Invariants
  *   F1  Generations are flushed in order, one at a time: what the store holds is the state at the

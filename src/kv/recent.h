@@ -1,5 +1,5 @@
 /*
- * kv/recent.h — which keys changed shortly before a generation was sealed, kept in the store with it.
+ * kv/recent.h — which keys changed shortly before a generation was sealed, kept in the store.
  *
  * A transaction is checked against versions that were committed after its snapshot, and those are
  * in memory: a flush waits until no transaction can be that old. But the log goes on behind what a

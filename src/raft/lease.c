@@ -51,7 +51,8 @@ static uint64_t heard(const struct raft *r, const struct raft__progress *p)
 
 bool raft__quorum_lost(const struct raft *r)
 {
-    return raft__quorum_of(r, r->now_ms, heard) + r->config.election_ms <= r->now_ms;
+    uint64_t patience = RAFT_BROKEN(RAFT__BREAK_LEASE_LONG) ? 3 : 1;
+    return raft__quorum_of(r, r->now_ms, heard) + patience * r->config.election_ms <= r->now_ms;
 }
 
 bool raft__opened(const struct raft *r)

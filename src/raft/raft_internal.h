@@ -102,7 +102,7 @@ enum raft__break {
     RAFT__BREAK_VOTE_ANY_LOG,  /* for a candidate that lacks entries */
     RAFT__BREAK_NO_TRUNCATE,   /* keeps what conflicts */
     RAFT__BREAK_ACK_UNSTORED,
-    RAFT__BREAK_LEASE_LONG,    /* serves after the lease */
+    RAFT__BREAK_LEASE_LONG,    /* serves after the lease, and gives up as late */
     RAFT__BREAK_READ_UNASKED,  /* read index without a round */
     RAFT__BREAK_CHANGE_EARLY,  /* changes members before an entry of the term is committed */
     RAFT__BREAK_NO_PROMISE,    /* votes while a leader is heard */

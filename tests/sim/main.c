@@ -7,8 +7,9 @@
  *
  * Each seed over whole nodes runs in a process of its own, J at a time. Prints what happened by
  * kind, and for a failure the command that repeats it. --twice runs each seed again and compares
- * the histories. --broken makes a mistake on purpose: then it is a failure if no seed fails. --marks
- * adds the names of the marks passed to FILE. --until-seconds starts no seed after T real seconds.
+ * the histories. --broken makes a mistake on purpose: then it is a failure if no seed fails.
+ * --marks adds the names of the marks passed to FILE. --until-seconds starts no seed after T real
+ * seconds.
  */
 #include "base/fault.h"
 #include "base/log.h"
