@@ -137,8 +137,9 @@ static void time_begins(struct raft *r)
 /* With nobody to talk to a step is done when its input is dealt with. */
 static void step_end(struct raft *r)
 {
+    if (r->role == RAFT_LEADER)
+        raft__transfer_check(r); /* may end it */
     if (r->role == RAFT_LEADER) {
-        raft__transfer_check(r);
         raft__replicate(r);
         raft__read_check(r);
         if (r->leave)

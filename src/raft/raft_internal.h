@@ -70,7 +70,7 @@ struct raft {
     uint64_t offer_seq;    /* of the first heartbeat that offered sleep; 0 = none did */
     uint64_t transfer_to, transfer_ms;
     bool transfer_told; /* it was told to start */
-    bool transfer_sent; /* somebody was in this term: the lease is over for good */
+    bool transfer_sent; /* somebody was in this term: no lease any more, transfer.c */
     bool leave;         /* removed by an entry that is committed: the step ends the role */
     uint64_t read_asked, read_seq; /* token that a round under way answers; 0 = none */
     uint64_t read_index;           /* and what it needs applied */

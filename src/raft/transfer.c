@@ -3,7 +3,9 @@
  *
  * From the request on the leader takes no proposals and its lease is suspended. When the successor
  * has the whole log it is told to start an election at once, past the promises of the others. If
- * nothing has come of it within election_ms the leader goes on.
+ * nothing has come of it within election_ms the leader goes on, when nobody was told. Otherwise the
+ * message may still come, so there is no lease in this term any more: it gives its office up, and
+ * the next election, in another term, makes a leader that can serve.
  *
  * A leader whose own disk hangs resigns: it names the follower with the longest log and leads no
  * more, whatever becomes of it. Its heartbeats would hold the group for ever otherwise.
@@ -54,6 +56,8 @@ void raft__transfer_check(struct raft *r)
     if (!p || r->now_ms >= r->transfer_ms) {
         MARK("raft.transfer.given_up");
         transfer_end(r);
+        if (r->transfer_sent)
+            raft__become_follower(r, r->hard.term, 0);
     } else if (!r->transfer_told && p->match == raft__tail_last_index(&r->tail)) {
         raft__send(r, RAFT_MSG_TIMEOUT_NOW, p->id);
         r->transfer_told = r->transfer_sent = true;
