@@ -147,8 +147,10 @@ void raft_free(struct raft *r); /* NULL is fine */
  * with an index already held replaces it and all behind it (a later leader overwrote them). */
 NODISCARD status raft_restore_entry(struct raft *r, const struct raft_entry *entry);
 /* After the last entry: the log ends in a stretch that does not follow what the state machine has.
- * Of a replica that may have lost the record of a snapshot that is right; of a lone one, which got
- * none, its log and its state do not belong together. */
+ * Of a replica that may have lost the record of a snapshot that is right, once a
+ * RAFT_ENTRY_SNAPSHOT at the base is written before anything else: what follows without it is
+ * skipped by the next restore. Of a lone one, which got none, its log and its state do not belong
+ * together. */
 bool raft_restored_other(const struct raft *r);
 /* A hard state that the log has: before, among or behind the entries, in the log's order. */
 void raft_restore_hard_state(struct raft *r, struct raft_hard_state hard);

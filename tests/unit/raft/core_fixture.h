@@ -115,6 +115,11 @@ static inline status core_start(struct core *c)
         if (!c->disk[i].is_hard)
             ST_TRY(raft_restore_entry(c->raft, &c->disk[i].entry));
     }
+    /* A snapshot that the log was not told of: said now, before anything follows it. */
+    if (raft_restored_other(c->raft))
+        disk_write(c, (struct disk_record){.entry = {.kind = RAFT_ENTRY_SNAPSHOT,
+                                                     .index = c->machine.index,
+                                                     .term = c->machine.term}});
     return ST_OK;
 }
 
