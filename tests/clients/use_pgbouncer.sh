@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # PgBouncer between psql, pgbench and the server: pooling by transaction and by session.
 set -u
+unset PGCHANNELBINDING # the way to PgBouncer is in the clear
 folder=$(mktemp -d)
 bouncer=
 failed=0
