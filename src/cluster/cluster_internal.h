@@ -242,7 +242,7 @@ void cl__node_kick(struct cl_node *n);
  * wall clock fell back, so that log time always moves and no flush waits for an hour to pass again;
  * and yet the wall clock catches up. */
 int64_t cl__node_now_us(struct cl_node *n);
-/* The same where the clock of another leader, whose stamps go on here, was ahead of this one. */
+/* The same where the clock of another leader, whose stamps go on here, was far ahead of it. */
 void cl__node_raise_now(struct cl_node *n, hlc_ts at_least);
 struct kv_origin cl__node_origin(struct cl_node *n);
 /* Runs JOB on the pool, counted so that a stop waits for it; its done calls cl__job_done. When the

@@ -43,6 +43,7 @@
 #define QUERY_THREADS 2u
 #define FLUSH_THREADS 2u
 #define SLOWER 8          /* time ahead of the wall clock passes slower by one part in so many */
+#define WAIT_US 10000000  /* stamps that are ahead by less are waited for */
 #define JOIN_ELECTIONS 5u /* a node opens without the others after so many election timeouts */
 
 static const struct {
@@ -237,8 +238,9 @@ static status build(struct cl_node *n, struct err *err)
     for (unsigned i = 0; i < CL_SHARDS; i++)
         ST_TRY(cl_shard_open(n, i, &n->shards[i], err));
     ST_TRY(cl__stream_recover(n, err));
-    n->steady_us = hlc_unix_us(n->hlc.last);
+    n->steady_us = env_unix_us(n->env);
     n->steady_mono_us = env_mono_us(n->env);
+    cl__node_raise_now(n, n->hlc.last);
     for (unsigned i = 0; i < n->options.reactors; i++)
         make_reactor(n, i);
     n->pool = make_pool(n, "pool", n->options.pool_threads, 0, POOL_QUEUE_MAX);
@@ -626,7 +628,7 @@ int64_t cl__node_now_us(struct cl_node *n)
 void cl__node_raise_now(struct cl_node *n, hlc_ts at_least)
 {
     int64_t now_us = cl__node_now_us(n);
-    if (hlc_unix_us(at_least) > now_us)
+    if (hlc_unix_us(at_least) > now_us + WAIT_US)
         n->steady_us = hlc_unix_us(at_least);
 }
 
