@@ -378,9 +378,9 @@ static void begin_serving(struct cl_host *h, struct cl_shard *s)
     s->opened = true;
     /* Above what earlier leaders stamped and what they may have let others read. */
     hlc_raise(&n->hlc, kv_state_applied_ts(s->state));
-    cl__node_raise_now(n, kv_state_applied_ts(s->state));
     if (!fault_point("host.broken_floor"))
         hlc_raise(&n->hlc, raft_read_floor(s->raft));
+    cl__node_raise_now(n, n->hlc.last); /* stamps begin there, and log time must pass */
     cl__node_bootstrap(n, s);
     cl_roles_led(n);
 }
