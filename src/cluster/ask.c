@@ -124,7 +124,7 @@ static void answer_here(struct cl_forward *f, struct cl_ask *a)
         struct cl_shard *s = f->node->shards[i];
         if ((a->wanted & ~a->known & bit) == 0 || !cl_shard_here(s))
             continue;
-        a->points[i] = (struct cl_read_point){s->applied, cl_shard_snapshot(s)};
+        a->points[i] = cl_shard_read_point(s);
         a->known |= bit;
     }
 }

@@ -217,7 +217,7 @@ static cl_shard_set to_ask(struct cl_client *c, const struct kv_read *read,
         return 0;
     if (c->txn.active && !cl__transaction_ready(c))
         return CL_ALL_SHARDS;
-    if (begun(pos) || cl_shard_here(s) || (c->txn.active && read->table != KV_META))
+    if (begun(pos) || cl_shard_current(s) || (c->txn.active && read->table != KV_META))
         return 0;
     return 1u << s->position;
 }

@@ -162,7 +162,7 @@ static void snapshot(struct cl_service *v, const struct cl_incoming *in, bytes p
             answer(v, in, ST_NOT_LEADER, BYTES_EMPTY);
             return;
         }
-        points[i] = (struct cl_read_point){s->applied, cl_shard_snapshot(s)};
+        points[i] = cl_shard_read_point(s);
     }
     obuf_reset(&v->out);
     cl_read_points_encode(shards, points, &v->out);

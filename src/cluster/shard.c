@@ -170,6 +170,22 @@ status cl_shard_admit(struct cl_shard *s, struct err *err)
     return ST_OK;
 }
 
+bool cl_shard_current(const struct cl_shard *s)
+{
+    return cl_shard_here(s) && s->applied >= raft_commit_index(s->raft);
+}
+
+struct cl_read_point cl_shard_read_point(struct cl_shard *s)
+{
+    uint64_t commit = raft_commit_index(s->raft);
+    LIST_FOR_EACH(it, &s->inflight) {
+        const struct cl_proposal *p = CONTAINER_OF(it, struct cl_proposal, node);
+        if (p->index > commit)
+            return (struct cl_read_point){commit, p->stamp - 1};
+    }
+    return (struct cl_read_point){commit, hlc_next(&s->node->hlc, cl__node_now_us(s->node))};
+}
+
 hlc_ts cl_shard_snapshot(struct cl_shard *s)
 {
     if (list_empty(&s->inflight))

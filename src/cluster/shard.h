@@ -11,6 +11,7 @@
 
 #include "cluster/cluster_internal.h"
 #include "cluster/groups.h"
+#include "cluster/request.h"
 
 /* One command on its way. Embedded in whoever waits for it, untouched until DONE. */
 struct cl_proposal {
@@ -96,7 +97,13 @@ struct cl_shard *cl_shard_of(struct cl_node *n, enum kv_table t);
 NODISCARD status cl_shard_serving(const struct cl_shard *s, struct err *err);
 /* The same without words. */
 bool cl_shard_here(const struct cl_shard *s);
-/* The same, and has it room for a command? ST_NO_MEMORY, ST_DISK_FULL. */
+/* The same, and all that is committed is applied: only then may a read look here without a question.
+ * A follower may have applied, and shown, what this leader's own disk still owes. */
+bool cl_shard_current(const struct cl_shard *s);
+/* For a reader at any node: up to where it must have applied, which is all that is committed, and a
+ * stamp for a snapshot of that. */
+struct cl_read_point cl_shard_read_point(struct cl_shard *s);
+/* The same as cl_shard_here, and has it room for a command? ST_NO_MEMORY, ST_DISK_FULL. */
 NODISCARD status cl_shard_admit(struct cl_shard *s, struct err *err);
 void cl_shard_propose(struct cl_shard *s, struct cl_proposal *p);
 /* A stamp for a snapshot of what is applied now: nothing stamped at or below it is still on its way

@@ -120,7 +120,7 @@ bool cl__transaction_ready(struct cl_client *c)
     if (c->txn.snapshot_taken || c->node->host == NULL || c->txn.expired)
         return true;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
-        if (!cl_shard_here(c->node->shards[i]))
+        if (!cl_shard_current(c->node->shards[i]))
             return false;
     }
     return true;
