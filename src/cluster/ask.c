@@ -7,7 +7,7 @@
  * after the other.
  *
  * Invariants
- *   Q1  A point is at least as new as what its leader had applied when the ask came.
+ *   Q1  A point is at least as new as what its leader had committed when the ask came.
  *   Q2  `done` runs from the end of a turn, when every wanted shard is applied up to its point.
  *
  * Threads: the reactor.

@@ -97,8 +97,8 @@ struct cl_shard *cl_shard_of(struct cl_node *n, enum kv_table t);
 NODISCARD status cl_shard_serving(const struct cl_shard *s, struct err *err);
 /* The same without words. */
 bool cl_shard_here(const struct cl_shard *s);
-/* The same, and all that is committed is applied: only then may a read look here without a question.
- * A follower may have applied, and shown, what this leader's own disk still owes. */
+/* The same, and all that is committed is applied: only then may a read look here without a
+ * question. A follower may have applied, and shown, what this leader's own disk still owes. */
 bool cl_shard_current(const struct cl_shard *s);
 /* For a reader at any node: up to where it must have applied, which is all that is committed, and a
  * stamp for a snapshot of that. */
