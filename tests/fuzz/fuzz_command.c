@@ -70,7 +70,7 @@ static void shard_close(struct shard *s)
 static uint64_t hash_of(struct shard *s)
 {
     uint64_t h = 0;
-    ASSERT(kv_state_hash(s->state, &h) == ST_OK);
+    ASSERT(kv_state_hash(s->state, NULL, &h) == ST_OK);
     return h;
 }
 
