@@ -175,25 +175,28 @@ bool cl_shard_current(const struct cl_shard *s)
     return cl_shard_here(s) && s->applied >= raft_commit_index(s->raft);
 }
 
+/* For a reader of all entries up to INDEX and nothing behind them: those have later stamps. */
+static hlc_ts snapshot_at(struct cl_shard *s, uint64_t index)
+{
+    LIST_FOR_EACH(it, &s->inflight) {
+        const struct cl_proposal *p = CONTAINER_OF(it, struct cl_proposal, node);
+        if (p->index <= index)
+            continue;
+        ASSERT(p->stamp > kv_state_applied_ts(s->state));
+        return p->stamp - 1;
+    }
+    return hlc_next(&s->node->hlc, cl__node_now_us(s->node));
+}
+
 struct cl_read_point cl_shard_read_point(struct cl_shard *s)
 {
     uint64_t commit = raft_commit_index(s->raft);
-    LIST_FOR_EACH(it, &s->inflight) {
-        const struct cl_proposal *p = CONTAINER_OF(it, struct cl_proposal, node);
-        if (p->index > commit)
-            return (struct cl_read_point){commit, p->stamp - 1};
-    }
-    return (struct cl_read_point){commit, hlc_next(&s->node->hlc, cl__node_now_us(s->node))};
+    return (struct cl_read_point){commit, snapshot_at(s, commit)};
 }
 
 hlc_ts cl_shard_snapshot(struct cl_shard *s)
 {
-    if (list_empty(&s->inflight))
-        return hlc_next(&s->node->hlc, cl__node_now_us(s->node));
-    /* The oldest command under way is the next to be applied; those behind it have later stamps. */
-    const struct cl_proposal *first = CONTAINER_OF(s->inflight.next, struct cl_proposal, node);
-    ASSERT(first->stamp > kv_state_applied_ts(s->state));
-    return first->stamp - 1;
+    return snapshot_at(s, s->applied);
 }
 
 void cl_shard_propose(struct cl_shard *s, struct cl_proposal *p)
