@@ -18,9 +18,9 @@
 #include "frontend/pgwire.h"
 #include "frontend/scram.h"
 #include "frontend/server_internal.h"
+#include "frontend/session.h"
 #include <stdlib.h>
 
-#define EPOCH_2000_US (INT64_C(946684800) * 1000000)
 #define AUTH_SASL 10u
 #define AUTH_SASL_CONTINUE 11u
 #define AUTH_SASL_FINAL 12u
@@ -120,8 +120,7 @@ static bool offers_plus(const struct fe_login *l)
 /* An expired password is none, and looks like a wrong one. */
 static bool has_expired(const struct fe_login *l)
 {
-    int64_t now = env_unix_us(cl_node_env(l->conn->worker->node)) - EPOCH_2000_US;
-    return l->role.expires && l->role.expires_at < now;
+    return l->role.expires && l->role.expires_at < fe_clock(l->conn->worker);
 }
 
 static NODISCARD status scram_start(struct fe_login *l)

@@ -523,7 +523,7 @@ static NODISCARD status catalog_start(struct fe_session *s)
     struct fe_work *w = s->work;
     struct fe_portal *p = w->run.source;
     fe_context(s, &w->context_of_catalog);
-    w->context_of_catalog.clock_now = fe_clock(s); /* it is evaluated on another thread */
+    w->context_of_catalog.clock_now = fe_clock(s->worker); /* it is evaluated on another thread */
     w->context_of_catalog.clock = NULL;
     w->catalog.on_row = on_catalog_row;
     w->catalog.done = catalog_done;

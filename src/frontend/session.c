@@ -589,7 +589,8 @@ static uint64_t next_random(struct fe_worker *w)
 
 static int64_t read_clock(void *arg)
 {
-    return fe_clock(arg);
+    const struct fe_session *s = arg;
+    return fe_clock(s->worker);
 }
 
 void fe_context(struct fe_session *s, struct pl_context *out)

@@ -207,8 +207,8 @@ void fe_context(struct fe_session *s, struct pl_context *out);
 bool fe_read_only(const struct fe_session *s);
 
 /* transactions (txn.c) */
-int64_t fe_now(struct fe_session *s);   /* of the transaction, or of the message cycle */
-int64_t fe_clock(struct fe_session *s); /* right now, as a timestamptz */
+int64_t fe_now(struct fe_session *s);        /* of the transaction, or of the message cycle */
+int64_t fe_clock(const struct fe_worker *w); /* right now, as a timestamptz */
 bool fe_is_txn_exit(enum pl_kind k);
 NODISCARD status fe_txn_refuse(struct fe_session *s); /* 25P02 into work->err */
 /* A message that is part of a transaction: settles what that is, once. */

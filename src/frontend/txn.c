@@ -23,9 +23,9 @@
 
 #define EPOCH_2000_US (INT64_C(946684800) * 1000000)
 
-int64_t fe_clock(struct fe_session *s)
+int64_t fe_clock(const struct fe_worker *w)
 {
-    return env_unix_us(cl_node_env(s->worker->node)) - EPOCH_2000_US;
+    return env_unix_us(cl_node_env(w->node)) - EPOCH_2000_US;
 }
 
 int64_t fe_now(struct fe_session *s)
@@ -33,11 +33,11 @@ int64_t fe_now(struct fe_session *s)
     if (s->txn == FE_TXN_IDLE) {
         struct fe_work *w = fe_work(s);
         if (w->now == 0)
-            w->now = fe_clock(s);
+            w->now = fe_clock(s->worker);
         return w->now;
     }
     if (s->txn_now == 0)
-        s->txn_now = fe_clock(s);
+        s->txn_now = fe_clock(s->worker);
     return s->txn_now;
 }
 
