@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import sys
-import tempfile
 import threading
 import time
 
@@ -249,21 +248,11 @@ def main():
     a = p.parse_args()
     seed = a.seed if a.seed is not None else random.randrange(1 << 30)
     random.seed(seed)
-    directory = tempfile.mkdtemp(prefix="metadb-members-")
-    cluster = Cluster(a.binary, directory)
     try:
-        acknowledged = run(cluster)
+        acknowledged = three.with_cluster(lambda directory: Cluster(a.binary, directory), run)
     except BaseException:
         sys.stderr.write("seed %d\n" % seed)
-        cluster.end()
-        for i in range(NODES):
-            sys.stderr.write("-- node %d\n" % (i + 1))
-            with open(os.path.join(directory, "%d.log" % (i + 1)), errors="replace") as f:
-                sys.stderr.write(f.read()[-4000:])
         raise
-    finally:
-        cluster.end()
-        shutil.rmtree(directory, ignore_errors=True)
     print("members: out and in, with the old disk and a new one, under %d acknowledged writes" % acknowledged)
 
 

@@ -3,9 +3,7 @@
 answer all the same, from the next leader, and the statement was done once."""
 import argparse
 import os
-import shutil
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import three  # noqa: E402
@@ -81,20 +79,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--binary", required=True)
     a = p.parse_args()
-    directory = tempfile.mkdtemp(prefix="metadb-retry-")
-    cluster = three.Cluster(a.binary, directory)
-    try:
-        run(cluster)
-    except BaseException:
-        cluster.end()
-        for i in range(NODES):
-            sys.stderr.write("-- node %d\n" % (i + 1))
-            with open(os.path.join(directory, "%d.log" % (i + 1)), errors="replace") as f:
-                sys.stderr.write(f.read()[-4000:])
-        raise
-    finally:
-        cluster.end()
-        shutil.rmtree(directory, ignore_errors=True)
+    three.with_cluster(lambda directory: three.Cluster(a.binary, directory), run)
     print("a killed leader: four statements answered, each done once")
 
 

@@ -134,15 +134,12 @@ def a_node_alone_opens(cluster, leader):
     cluster.stop(leader)
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("--binary", required=True)
-    a = p.parse_args()
+def with_cluster(make, run):
+    """What RUN answers of the cluster that MAKE makes in a directory of its own.  A failure shows the ends of the logs."""
     directory = tempfile.mkdtemp(prefix="metadb-nodes-")
-    cluster = Cluster(a.binary, directory)
+    cluster = make(directory)
     try:
-        leader = every_node_serves(cluster)
-        a_node_alone_opens(cluster, leader)
+        return run(cluster)
     except BaseException:
         cluster.end()
         for i in range(NODES):
@@ -153,6 +150,18 @@ def main():
     finally:
         cluster.end()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def run(cluster):
+    leader = every_node_serves(cluster)
+    a_node_alone_opens(cluster, leader)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--binary", required=True)
+    a = p.parse_args()
+    with_cluster(lambda directory: Cluster(a.binary, directory), run)
     print("three nodes: each serves, stops, and opens alone")
 
 
