@@ -105,6 +105,13 @@ void fx_set(struct fixture *f, const char *name, const char *value)
     assert_int_equal(config_set(f->config, name, value, &err), ST_OK);
 }
 
+void fx_wipe(struct fixture *f)
+{
+    char command[192];
+    snprintf(command, sizeof command, "rm -rf '%s' && mkdir '%s'", f->dir, f->dir);
+    assert_int_equal(system(command), 0);
+}
+
 void fx_fini(struct fixture *f)
 {
     char command[128];

@@ -28,6 +28,7 @@ void fx_disk_full(bool full); /* no new log segments */
 
 void fx_init(struct fixture *f); /* makes the directory; nothing is open */
 void fx_fini(struct fixture *f); /* closes what is open, removes the directory */
+void fx_wipe(struct fixture *f); /* another disk: the directory, closed, is empty again */
 void fx_set(struct fixture *f, const char *name, const char *value);
 NODISCARD status fx_try_open(struct fixture *f);
 void fx_open(struct fixture *f);  /* opens, starts, waits until it serves */

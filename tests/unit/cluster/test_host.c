@@ -233,13 +233,6 @@ static struct memory memory_of(struct cluster *c, unsigned i)
     return m;
 }
 
-static void wipe(struct fixture *f)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s' && mkdir '%s'", f->dir, f->dir);
-    assert_int_equal(system(command), 0);
-}
-
 /* Two of three have acknowledged; one of them loses its disk, the other is down. The third lacks
  * nothing here, but it might: no leader may come of it and the empty one. */
 static void a_wiped_node_does_not_vote(void **state)
@@ -252,7 +245,7 @@ static void a_wiped_node_does_not_vote(void **state)
     cx_acquaint(&c);
     unsigned wiped = cx_leader(&c), down = (wiped + 1) % CX_NODES, left = (wiped + 2) % CX_NODES;
     cx_close(&c, wiped);
-    wipe(&c.nodes[wiped]);
+    fx_wipe(&c.nodes[wiped]);
     cx_open(&c, wiped);
     put_many(&c, 20, 30); /* the other two go on */
     cx_close(&c, down);

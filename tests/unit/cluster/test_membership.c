@@ -174,13 +174,6 @@ static void the_members_outlive_restarts(void **state)
     cx_fini(&c);
 }
 
-static void wipe(struct fixture *f)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s' && mkdir '%s'", f->dir, f->dir);
-    assert_int_equal(system(command), 0);
-}
-
 /* The new disk is another replica: what the old one has voted and acknowledged is not its own. */
 static void a_wiped_node_joins_as_another_replica(void **state)
 {
@@ -195,7 +188,7 @@ static void a_wiped_node_joins_as_another_replica(void **state)
     unsigned out = (cx_leader(&c) + 1) % CX_NODES;
     uint64_t before = c.nodes[out].node->replica;
     cx_close(&c, out);
-    wipe(&c.nodes[out]);
+    fx_wipe(&c.nodes[out]);
     fx_set(&c.nodes[out], "cluster.join", "on");
     cx_open(&c, out);
     assert_true(c.nodes[out].node->replica != before);
