@@ -7,7 +7,8 @@
  * 1, 2, 3, ... fails every store call of a test in turn (a fault sweep).
  *
  * `always` acts at the nth hit and each after it. `error` and `kill` act once, at the nth hit;
- * `pause` acts at the nth hit and sleeps there.
+ * `pause` acts at the nth hit and sleeps there; `hold` acts at the nth hit and each after it, and
+ * waits there until all is disarmed.
  * A mark is a name that a rare branch passes; mark_count tells how often.
  *
  * Threads: any. One mutex guards both tables. A site that nothing is armed for costs one relaxed
@@ -31,7 +32,7 @@
 #define NAME_BYTES 96u
 #define KILL_EXIT_CODE 137
 
-enum action { ACTION_ERROR, ACTION_ALWAYS, ACTION_KILL, ACTION_PAUSE };
+enum action { ACTION_ERROR, ACTION_ALWAYS, ACTION_KILL, ACTION_PAUSE, ACTION_HOLD };
 
 struct armed {
     char pattern[NAME_BYTES];
@@ -44,6 +45,8 @@ static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static struct armed armed[ARMED_MAX]; /* mu */
 static _Atomic unsigned armed_count;  /* written under mu */
 static bool fired;                    /* mu */
+static uint64_t disarmed;             /* mu; how often */
+static pthread_cond_t on_disarm = PTHREAD_COND_INITIALIZER;
 static struct {
     const char *name;
     uint64_t count;
@@ -65,6 +68,8 @@ static bool parse_action(const char *text, struct armed *out)
         out->action = ACTION_ALWAYS;
     else if (strcmp(text, "kill") == 0)
         out->action = ACTION_KILL;
+    else if (strcmp(text, "hold") == 0)
+        out->action = ACTION_HOLD;
     else if (strncmp(text, "pause-", 6) == 0) {
         out->action = ACTION_PAUSE;
         out->pause_ms = (unsigned)strtoul(text + 6, NULL, 10);
@@ -87,20 +92,25 @@ bool fault_hit(const char *site)
         return false;
     bool error = false;
     unsigned pause = 0;
+    bool hold = false;
     pthread_mutex_lock(&mu);
+    uint64_t since = disarmed;
     unsigned n = atomic_load_explicit(&armed_count, memory_order_relaxed);
     for (unsigned i = 0; i < n; i++) {
         struct armed *a = &armed[i];
         if (!matches(a->pattern, site) || ++a->hits < a->nth)
             continue;
-        if (a->hits > a->nth && a->action != ACTION_ALWAYS)
+        if (a->hits > a->nth && a->action != ACTION_ALWAYS && a->action != ACTION_HOLD)
             continue;
         fired = true;
         if (a->action == ACTION_KILL)
             _exit(KILL_EXIT_CODE);
         error |= a->action == ACTION_ERROR || a->action == ACTION_ALWAYS;
         pause += a->pause_ms;
+        hold |= a->action == ACTION_HOLD;
     }
+    while (hold && since == disarmed)
+        pthread_cond_wait(&on_disarm, &mu);
     pthread_mutex_unlock(&mu);
     if (pause > 0)
         pause_ms(pause);
@@ -149,6 +159,8 @@ void fault_disarm(void)
     pthread_mutex_lock(&mu);
     atomic_store_explicit(&armed_count, 0, memory_order_relaxed);
     fired = false;
+    disarmed++;
+    pthread_cond_broadcast(&on_disarm);
     pthread_mutex_unlock(&mu);
 }
 

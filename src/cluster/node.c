@@ -531,7 +531,8 @@ void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg)
     n->hand_over_us = env_mono_us(n->env) + patience_us;
     n->stop_deadline_us = n->hand_over_us + STOP_PATIENCE_US;
     loop_timer_start(n->timer, TIMER_BUSY_US);
-    cl__flush_check_waits(n); /* whoever waits for a flush hears about the stop */
+    cl__flush_check_waits(n);        /* whoever waits for a flush hears about the stop */
+    cl_snapshots_poll(n->snapshots); /* what is being received goes no step further */
     loop_again(n->reactors[0].loop);
 }
 

@@ -2,6 +2,9 @@
 #include "lib/test.h"
 
 #include "base/fault.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +122,29 @@ static void pause_returns_without_error(void **state)
     assert_true(fault_fired());
 }
 
+static void *pass_held(void *arg)
+{
+    atomic_bool *passed = arg;
+    assert_false(fault_point("held"));
+    atomic_store(passed, true);
+    return NULL;
+}
+
+static void hold_waits_until_all_is_disarmed(void **state)
+{
+    pthread_t thread;
+    atomic_bool passed = false;
+    (void)state;
+    fault_arm("held", "hold", 1);
+    assert_int_equal(pthread_create(&thread, NULL, pass_held, &passed), 0);
+    while (!fault_fired())
+        sched_yield();
+    assert_false(atomic_load(&passed));
+    fault_disarm();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(atomic_load(&passed));
+}
+
 static void marks_count(void **state)
 {
     (void)state;
@@ -133,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(unarmed_points_do_nothing, disarm),
         cmocka_unit_test_teardown(the_nth_hit_fails_once, disarm),
+        cmocka_unit_test_teardown(hold_waits_until_all_is_disarmed, disarm),
         cmocka_unit_test_teardown(always_means_from_then_on, disarm),
         cmocka_unit_test_teardown(marks_are_listed, disarm),
         cmocka_unit_test_teardown(a_star_matches_a_family, disarm),

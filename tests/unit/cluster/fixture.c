@@ -224,15 +224,22 @@ static void stop(void *arg)
     cl_node_stop(s->node, post, &s->stopped);
 }
 
-void fx_close(struct fixture *f)
+void fx_close_while(struct fixture *f, void (*meanwhile)(void))
 {
     struct stop s = {.node = f->node};
     sem_init(&s.stopped, 0, 0);
     fx_on_reactor(f, stop, &s);
+    if (meanwhile != NULL)
+        meanwhile();
     sem_wait(&s.stopped);
     sem_destroy(&s.stopped);
     cl_node_close(f->node);
     f->node = NULL;
+}
+
+void fx_close(struct fixture *f)
+{
+    fx_close_while(f, NULL);
 }
 
 void fx_reopen(struct fixture *f)

@@ -33,6 +33,8 @@ void fx_set(struct fixture *f, const char *name, const char *value);
 NODISCARD status fx_try_open(struct fixture *f);
 void fx_open(struct fixture *f);  /* opens, starts, waits until it serves */
 void fx_close(struct fixture *f); /* stops cleanly and closes */
+/* The same, and calls MEANWHILE, which may be NULL, once the stop has begun. */
+void fx_close_while(struct fixture *f, void (*meanwhile)(void));
 void fx_reopen(struct fixture *f);
 status fx_wait_failed(struct fixture *f); /* until the node says that it is lost */
 /* Runs FN on the reactor and waits. */
