@@ -351,6 +351,7 @@ static const struct cl_view views[] = {
                    "replicas of the shards: those here, and as their leader sees them the others"),
     VIEW_ELSEWHERE(peers, "connections to the other nodes"),
     VIEW_ELSEWHERE(memtables, "generations in memory, and what flushes did"),
+    VIEW_ELSEWHERE(delete_density, "ranges of keys by how much of them is deleted in the store"),
     VIEW_ELSEWHERE(log, "the shared log: counts and distributions"),
     VIEW_ELSEWHERE(stages, "how long commands spend between two stages, in microseconds"),
     VIEW(memory, "memory by use, with limits"),

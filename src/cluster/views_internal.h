@@ -9,6 +9,8 @@ typedef void cl_emit(void *arg, const struct kv_datum *values);
 
 struct kv_datum cl__text(const char *s); /* NULL becomes NULL */
 struct kv_datum cl__count(uint64_t v);
+/* The key columns of KEY, printable, with a slash between them. In A. */
+struct kv_datum cl__key_text(struct arena *a, bytes key);
 
 #define CL__shards_COUNT 18
 #define CL__replicas_COUNT 15
@@ -16,17 +18,20 @@ struct kv_datum cl__count(uint64_t v);
 #define CL__peers_COUNT 17
 #define CL__log_COUNT 8
 #define CL__stages_COUNT 7
+#define CL__delete_density_COUNT 9
 extern const struct cl_view_column cl__shards_columns[CL__shards_COUNT];
 extern const struct cl_view_column cl__replicas_columns[CL__replicas_COUNT];
 extern const struct cl_view_column cl__memtables_columns[CL__memtables_COUNT];
 extern const struct cl_view_column cl__peers_columns[CL__peers_COUNT];
 extern const struct cl_view_column cl__log_columns[CL__log_COUNT];
 extern const struct cl_view_column cl__stages_columns[CL__stages_COUNT];
+extern const struct cl_view_column cl__delete_density_columns[CL__delete_density_COUNT];
 void cl__shards_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__replicas_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__memtables_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__peers_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__log_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__stages_rows(struct cl_node *n, cl_emit *emit, void *arg);
+void cl__delete_density_rows(struct cl_node *n, cl_emit *emit, void *arg);
 
 #endif

@@ -38,7 +38,8 @@ struct kv_flush {
     struct obuf value;
     struct arena arena;
     struct kv_state_stats counts;
-    struct kv__recent recent; /* of this generation and the one before */
+    struct kv__recent recent;   /* of this generation and the one before */
+    struct kv_density *density; /* of what the batch deletes */
 };
 
 /* Log time at which generation G may be flushed. */
@@ -99,11 +100,18 @@ status kv_state_kept(struct kv_store *store, uint64_t shard, struct arena *a, by
 
 /* -- building --------------------------------------------------------------------------------- */
 
+static void delete_key(struct kv_flush *f, bytes key)
+{
+    kv_store_batch_delete(f->batch, key);
+    kv_density_count(f->density, key, true, f->gen->record.applied_ts);
+}
+
 static void put_row(struct kv_flush *f, bytes key, const struct kv__stored *stored)
 {
     obuf_reset(&f->value);
     kv__stored_encode(key, stored, &f->value);
     kv_store_batch_put(f->batch, key, bytes_make(f->value.data, f->value.size));
+    kv_density_count(f->density, key, false, 0);
     f->counts.keys_flushed++;
 }
 
@@ -172,7 +180,7 @@ static status flush_entry(struct kv_flush *f, const struct kv_mem_entry *e)
         f->counts.keys_pruned++;
         return ST_OK;
     }
-    kv_store_batch_delete(f->batch, key);
+    delete_key(f, key);
     f->counts.tombstones_flushed++;
     return ST_OK;
 }
@@ -208,7 +216,7 @@ static status build_dropped(struct kv_flush *f, enum kv__ring which, hlc_ts befo
     it = kv_store_iter_new(f->state->store, from, kv__queue_key(upper, which, shard, dropped + 1),
                            KV_TIER_ANY);
     for (st = kv_store_iter_seek(it, from); st == ST_OK; st = kv_store_iter_next(it))
-        kv_store_batch_delete(f->batch, kv_store_iter_key(it));
+        delete_key(f, kv_store_iter_key(it));
     kv_store_iter_free(it);
     return st == ST_END ? ST_OK : st;
 }
@@ -319,6 +327,8 @@ status kv_flush_run(struct kv_flush *f)
     status st;
 
     f->batch = kv_store_batch_new(f->state->store);
+    kv_density_free(f->density);
+    f->density = kv_density_new(f->state->options.dense > 0 ? f->state->options.dense : KV_DENSE);
     f->counts = (struct kv_state_stats){.flushes = 1};
     kv__recent_fini(&f->recent);
     obuf_init(&f->value);
@@ -373,7 +383,10 @@ void kv_flush_done(struct kv_flush *f, status result)
             kv__recent_init(&f->recent);
         }
         counts_add(&s->stats, &f->counts);
+        if (f->density != NULL)
+            kv_density_add(s->density, f->density);
     }
+    kv_density_free(f->density);
     kv__recent_fini(&f->recent);
     kv__generation_unref(f->gen);
     free(f);

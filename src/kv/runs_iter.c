@@ -85,6 +85,7 @@ static status moved(struct runs_iter *it, status st)
 {
     bool limited = it->limit.size > 0 && bytes_cmp(it->limit, it->upper) < 0;
 
+    it->base.passed = it->inner->passed;
     if (st == ST_OK)
         return take(it);
     if (st == ST_END)

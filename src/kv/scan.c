@@ -23,6 +23,7 @@
 #include <stdlib.h>
 
 #define BATCH 32u
+#define PASSED_REPORTED 128u /* tombstones of the store; fewer are not worth a lock */
 
 struct source {
     const struct kv_memtable *mem;
@@ -100,10 +101,21 @@ struct kv_scan *kv__scan_open_take(const struct kv_view *v, struct kv__list *lis
     return s;
 }
 
+/* To whoever chooses what to compact: what it has not counted itself, as after a restart. */
+static void report_passed(const struct kv_scan *s)
+{
+    if (s->iter == NULL || s->iter->passed < PASSED_REPORTED)
+        return;
+    bool within = s->store == ST_OK && !s->backwards;
+    kv_density_passed(s->view.state->density, s->lower,
+                      within ? kv_store_iter_key(s->iter) : s->upper, s->iter->passed);
+}
+
 void kv_scan_close(struct kv_scan *s)
 {
     if (s == NULL)
         return;
+    report_passed(s);
     kv_store_iter_free(s->iter);
     kv__list_unref(s->list);
     free(s->bounds);

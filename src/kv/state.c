@@ -236,6 +236,7 @@ status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
     ASSERT(s != NULL);
     s->store = store;
     s->options = *o;
+    s->density = kv_density_new(o->dense > 0 ? o->dense : KV_DENSE);
     kv__dedup_init(&s->dedup);
     pthread_mutex_init(&s->list_lock, NULL);
     list = kv__list_new(1);
@@ -289,6 +290,7 @@ void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *re
     s->system_writes++; /* they may all be others */
     s->sealed_ts = record->applied_ts;
     s->dirty = false;
+    kv_density_clear(s->density);
     kv__raise_flushed(s, record->applied_ts);
     s->persisted_term = record->applied_term;
     atomic_store_explicit(&s->persisted_index, record->applied_index, memory_order_relaxed);
@@ -306,8 +308,14 @@ void kv_state_close(struct kv_state *s)
     kv__dedup_fini(&s->dedup);
     kv__recent_fini(&s->recent);
     kv__attr_cache_free(s->attr_cache);
+    kv_density_free(s->density);
     pthread_mutex_destroy(&s->list_lock);
     free(s);
+}
+
+struct kv_density *kv_state_density(struct kv_state *s)
+{
+    return s->density;
 }
 
 const struct kv_shard_record *kv_state_record(const struct kv_state *s)

@@ -12,6 +12,7 @@
 #ifndef KV_STATE_H
 #define KV_STATE_H
 
+#include "kv/delete_density.h"
 #include "kv/key.h"
 #include "kv/memtable.h"
 #include "kv/store.h"
@@ -37,7 +38,9 @@ struct kv_state_options {
     uint64_t filter_for_bytes; /* size of the memtables' filters: for so much; 0 = none */
     uint64_t retention_us;     /* keep a sealed generation this much log time before its flush */
     enum kv_table table;       /* of this shard, where several share the store; 0 = it is alone */
+    uint64_t dense; /* so many deletions in a range are worth a compaction; 0 = KV_DENSE */
 };
+#define KV_DENSE 10000u
 
 /* Reads the shard's record; a shard without one starts empty. ST_CORRUPT, ST_IO. */
 NODISCARD status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
@@ -99,6 +102,9 @@ NODISCARD status kv_cell_row(struct arena *a, bytes key, const struct kv_cell *c
 /* The same for the columns in WANTED; others of OUT are as they were or as they should be. */
 NODISCARD status kv_cell_row_some(struct arena *a, bytes key, const struct kv_cell *cell,
                                   kv_column_set wanted, struct kv_row *out);
+
+/* Where deletions of this shard lie in the store. Any thread. */
+struct kv_density *kv_state_density(struct kv_state *s);
 
 /* -- writing: the owner, inside one command --------------------------------------------------- */
 

@@ -107,6 +107,7 @@ struct kv_state {
     struct kv__queue queue;
     struct kv__dedup dedup;
     struct kv__recent recent; /* changes that are no versions in memory; none if none is young */
+    struct kv_density *density;
     struct kv__attr_cache *attr_cache; /* NULL until the first row from the store */
     uint64_t system_writes;
     struct kv_state_stats stats;

@@ -26,6 +26,7 @@ struct kv_store_load;
 struct kv_store_stats {
     uint64_t gets, gets_cold, iters, seeks, batches, keys_written, keys_deleted, flushes;
     uint64_t block_cache_bytes, memtable_bytes, table_reader_bytes, files, disk_bytes;
+    uint64_t entries, tombstones; /* in its files, versions that a compaction will drop included */
     uint64_t runs, run_hits, run_misses; /* kept runs */
 };
 /* An implementation's iterator and batch begin with these. */
@@ -40,6 +41,8 @@ struct kv_store_iter_ops {
 };
 struct kv_store_iter {
     const struct kv_store_iter_ops *ops;
+    /* Tombstones passed over so far, forwards, if this is one of those that count. */
+    uint64_t passed;
 };
 struct kv_store_batch_ops {
     void (*put)(struct kv_store_batch *, bytes key, bytes value);

@@ -604,6 +604,12 @@ static void count_row(void *arg, const struct kv_datum *values)
     ++*(unsigned *)arg;
 }
 
+/* It is alone, and nothing was deleted. */
+static bool may_be_empty(const char *view)
+{
+    return strcmp(view, "peers") == 0 || strcmp(view, "delete_density") == 0;
+}
+
 static void all_views(void *arg)
 {
     struct fixture *f = arg;
@@ -612,7 +618,7 @@ static void all_views(void *arg)
     for (unsigned i = 0; i < count; i++) {
         unsigned rows = 0;
         views[i].rows(f->node, count_row, &rows);
-        assert_int_equal(rows > 0, strcmp(views[i].name, "peers") != 0); /* it is alone */
+        assert_int_equal(rows > 0, !may_be_empty(views[i].name));
     }
 }
 
