@@ -286,13 +286,26 @@ static void messages_are_split_into_statements(void **state)
         {"a -- ;\n; b", "a -- ;\n|b", 2},
         {"select E'\\';'; b", "select E'\\';'|b", 2},
         {"a; select 'open; b", "a|select 'open; b", 2},
+        {" \n -- x\n /* y */ ", "", 0},
+        {" /* x */ select 1 /* y */ ", "select 1 /* y */ ", 1},
+        {" select 'open", "select 'open", 1},
+        {" /* open", " /* open", 1},
     };
-    char out[4096];
+    char out[4096], ended[4096];
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         unsigned n = split(cases[i].text, out);
         if (n != cases[i].count)
             fail_msg("%u pieces of %s: %s", n, cases[i].text, out);
         assert_string_equal(out, cases[i].pieces);
+    }
+    static const char *const single[] = {
+        "", "  ", " select 1", "a\n", "/* x */ ", " /* x */ (1, 'b')  ", "-- x\n $1 "};
+    for (size_t i = 0; i < ARRAY_LEN(single); i++) { /* with and without a semicolon are the same */
+        unsigned n = split(single[i], out);
+        snprintf(ended, sizeof ended, "%s;", single[i]);
+        char again[4096];
+        assert_int_equal(split(ended, again), n);
+        assert_string_equal(again, out);
     }
 }
 
