@@ -15,6 +15,7 @@
  *   A2  head's data <= next <= end, and next is 16-byte aligned.
  *   A3  Under ASan the bytes from next to end are poisoned, and so are the bytes between the end
  *       of an allocation and the next one: a late use or an overrun by one byte is caught.
+ *   A4  used_bytes is 0 only after a reset, and then head is the first block and all of it is free.
  */
 #include "base/arena.h"
 #include "base/assert.h"
@@ -72,7 +73,7 @@ static void free_block(struct arena *a, struct arena_block *b)
     free(b);
 }
 
-void arena_reset(struct arena *a)
+void arena__reset(struct arena *a)
 {
     run_hooks(a);
     a->used_bytes = 0;

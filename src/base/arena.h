@@ -29,8 +29,13 @@ struct arena {
 
 void arena_init(struct arena *a, size_t first_block_bytes);
 void arena_fini(struct arena *a); /* runs hooks, frees everything; a zeroed arena is fine */
+void arena__reset(struct arena *a);
 /* Runs hooks newest first, keeps the first block, gives the rest back. */
-void arena_reset(struct arena *a);
+static inline void arena_reset(struct arena *a)
+{
+    if (a->used_bytes != 0)
+        arena__reset(a);
+}
 
 #if defined(__SANITIZE_ADDRESS__)
 #define ARENA_ASAN 1

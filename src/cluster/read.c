@@ -146,10 +146,9 @@ static status go_on_if_cold(struct cl_client *c, struct cl_call *call, status st
     return finish_page(c, call, st);
 }
 
-static status read_page(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
-                        struct kv_read_pos *pos)
+static status read_page(struct cl_client *c, struct cl_shard *s, struct cl_call *call,
+                        const struct kv_read *read, struct kv_read_pos *pos)
 {
-    struct cl_shard *s = cl_shard_of(c->node, read->table);
     bool split = may_be_long(call, read);
     size_t first_bytes = split ? call->max_bytes / 4 : call->max_bytes;
     struct kv_txn *t;
@@ -209,11 +208,10 @@ static bool begun(const struct kv_read_pos *pos)
 /* Which shards this node must ask about before it may look; 0: none. Later pages of a read see at
  * least what its first one saw, which is all that is promised. In a transaction the snapshot says
  * what is seen, but for the counters of directories, which are current there, too. */
-static cl_shard_set to_ask(struct cl_client *c, const struct kv_read *read,
-                           const struct kv_read_pos *pos)
+static cl_shard_set to_ask(struct cl_client *c, const struct cl_shard *s,
+                           const struct kv_read *read, const struct kv_read_pos *pos)
 {
-    const struct cl_shard *s = cl_shard_of(c->node, read->table);
-    if (c->node->host == NULL || c->local || s == NULL)
+    if (c->local || s == NULL)
         return 0;
     if (c->txn.active && !cl__transaction_ready(c))
         return CL_ALL_SHARDS;
@@ -227,7 +225,8 @@ static void read_asked(struct cl_client *c, struct cl_call *call)
     if (c->ask.wanted == CL_ALL_SHARDS)
         cl__transaction_asked(c);
     cl__scratch_take(c);
-    status st = read_page(c, call, c->read.read, c->read.pos);
+    status st =
+        read_page(c, cl_shard_of(c->node, c->read.read->table), call, c->read.read, c->read.pos);
     if (st == ST_PENDING)
         return;
     c->call = call;
@@ -237,13 +236,15 @@ static void read_asked(struct cl_client *c, struct cl_call *call)
 status cl_read(struct cl_client *c, struct cl_call *call, const struct kv_read *read,
                struct kv_read_pos *pos)
 {
-    cl_shard_set asked = to_ask(c, read, pos);
+    struct cl_shard *s = cl_shard_of(c->node, read->table);
+    bool alone = c->node->host == NULL;
+    cl_shard_set asked = alone ? 0 : to_ask(c, s, read, pos);
     if (asked != 0) {
         c->read = (struct cl_read_run){.read = read, .pos = pos};
         return cl__client_ask(c, call, asked, read_asked);
     }
     cl__scratch_take(c);
-    status st = read_page(c, call, read, pos);
+    status st = read_page(c, s, call, read, pos);
     if (st != ST_PENDING)
         cl__scratch_give(c);
     return st;

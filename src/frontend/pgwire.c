@@ -311,13 +311,28 @@ static size_t utf8_character(const uint8_t *p, size_t n)
     return overlong || surrogate || too_high ? 0 : length;
 }
 
+/* The N characters at P, fewer than eight: two halves that overlap, or three single ones, so that
+ * none is passed over. */
+static uint64_t few(const uint8_t *p, size_t n)
+{
+    uint32_t first, last;
+    if (n < 4)
+        return 0x2020202020000000u | p[0] | (uint64_t)p[n / 2] << 8 | (uint64_t)p[n - 1] << 16;
+    memcpy(&first, p, 4);
+    memcpy(&last, p + n - 4, 4);
+    return first | (uint64_t)last << 32;
+}
+
 size_t fe_utf8_fault(bytes text)
 {
     size_t at = 0;
     while (at < text.size) {
-        uint64_t eight = 0x2020202020202020u;
+        uint64_t eight;
         size_t size = text.size - at < 8 ? text.size - at : 8;
-        memcpy(&eight, text.data + at, size);
+        if (size < 8)
+            eight = few(text.data + at, size);
+        else
+            memcpy(&eight, text.data + at, 8);
         /* Eight plain characters, none of them zero. */
         uint64_t zero = (eight - 0x0101010101010101u) & ~eight;
         if (((eight | zero) & 0x8080808080808080u) == 0) {

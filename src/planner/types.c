@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#define SHORT_DIGITS 9u /* below the largest number of four bytes */
+
 struct type_row {
     uint32_t oid;
     int16_t size;
@@ -194,8 +196,26 @@ void pl__int_range(uint32_t oid, int64_t *lowest, int64_t *highest)
     }
 }
 
+/* A few digits and nothing else, as clients send them. Their number is below that of any type. */
+static bool digits_only(bytes text, int64_t *out)
+{
+    int64_t v = 0;
+    if (text.size == 0 || text.size > SHORT_DIGITS)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned digit = (unsigned)text.data[i] - '0';
+        if (digit > 9)
+            return false;
+        v = v * 10 + digit;
+    }
+    *out = v;
+    return true;
+}
+
 static status int_from_text(uint32_t oid, bytes text, int64_t *out, struct err *err)
 {
+    if (digits_only(text, out) && (oid != OID_INT2 || *out <= INT16_MAX))
+        return ST_OK;
     bytes t = pl__trim(text);
     bool negative = false, over = false;
     size_t i = 0;
@@ -389,6 +409,8 @@ status pl_value_from_text(uint32_t oid, bytes text, const struct pl_style *style
         if (out->b.size > LIMIT_IDENTIFIER_BYTES)
             out->b.size = LIMIT_IDENTIFIER_BYTES;
         return ST_OK;
+    case OID_TEXT:
+    case OID_VARCHAR: out->b = text; return ST_OK; /* no array: the list of types is long */
     default: break;
     }
     uint32_t element = pl_type_element(oid);

@@ -237,6 +237,17 @@ static void utf8_faults_are_found_where_they_are(void **state)
         assert_true(fe_utf8_fault(text) == cases[i].fault);
         drop(text);
     }
+    /* A zero byte and a stray one, in every place of texts of every length. */
+    for (size_t size = 1; size < 20; size++)
+        for (size_t n = 0; n < size; n++)
+            for (int stray = 0; stray < 2; stray++) {
+                bytes text = exact("plain words and more", size);
+                ((uint8_t *)text.data)[n] = stray ? 0x80 : 0;
+                assert_true(fe_utf8_fault(text) == n);
+                ((uint8_t *)text.data)[n] = 'x';
+                assert_true(fe_utf8_fault(text) == SIZE_MAX);
+                drop(text);
+            }
     /* A zero byte, in every place of a word. */
     for (size_t n = 0; n < 20; n++) {
         char text[20];
