@@ -130,7 +130,8 @@ static status check_readable(struct cl_client *c, struct cl_shard *s, struct err
 static bool may_be_long(const struct cl_call *call, const struct kv_read *read)
 {
     return call->anywhere && call->max_rows > 2 * CL_READ_SHORT_ROWS &&
-           (read->kind == KV_READ_RANGE || read->kind == KV_READ_LIST_ATTR);
+           (read->kind == KV_READ_RANGE || read->kind == KV_READ_LIST_ATTR ||
+            read->kind == KV_READ_OBJECTS);
 }
 
 /* The page goes on as CALL, which is pending from here on; ST_COLD becomes a job on the pool. */

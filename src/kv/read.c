@@ -1,5 +1,6 @@
 /*
- * kv/read.c — point reads and ranges, a page at a time. Paths and trees: read_tree.c.
+ * kv/read.c — point reads and ranges, a page at a time. Paths and trees: read_tree.c;
+ * buckets with common prefixes: read_objects.c.
  *
  * A page opens its scan, gives out rows and closes it; what remains is the key delivered last. So
  * a cold block costs nothing but the way back to that key: the caller runs the same page on a pool
@@ -235,6 +236,7 @@ static status read_page(struct kv_page *p)
     case KV_READ_COUNT: return read_range(p);
     case KV_READ_RESOLVE: return kv__read_resolve(p);
     case KV_READ_LIST_ATTR: return kv__read_list_attr(p);
+    case KV_READ_OBJECTS: return kv__read_objects(p);
     case KV_READ_USAGE: return kv__read_usage(p);
     case KV_READ_NOTHING: return p->r->count ? end_with_count(p) : kv__page_end(p);
     }

@@ -15,6 +15,7 @@ enum kv_read_kind {
     KV_READ_COUNT,     /* the same, one row with the count in col[0] */
     KV_READ_RESOLVE,   /* path below pid: the entry, with its own attributes; no row if absent */
     KV_READ_LIST_ATTR, /* entries of pid after a name, with attributes of their inodes */
+    KV_READ_OBJECTS,   /* a bucket as S3 lists it, see read_objects.c */
     KV_READ_USAGE,     /* one row: files, directories, bytes, as_of in col[0..3] */
     KV_READ_NOTHING,   /* a comparison with NULL: no rows; a count is 0 */
 };
@@ -31,10 +32,11 @@ struct kv_read {
     kv_column_set columns; /* POINTS, RANGE, COUNT: what ON_ROW looks at besides the key; 0 = all */
     const struct kv_filter *filters;
     unsigned filter_count;
-    int64_t limit; /* rows in all, -1 = no limit; a count is one row */
-    int64_t now;   /* kv, object: rows expired by then are left out, 0 = none; USAGE: as_of */
-    int64_t pid;   /* RESOLVE, LIST_ATTR, USAGE */
-    bytes path, after;
+    int64_t limit;     /* rows in all, -1 = no limit; a count is one row */
+    int64_t now;       /* kv, object: rows expired by then are left out, 0 = none; USAGE: as_of */
+    int64_t pid;       /* RESOLVE, LIST_ATTR, USAGE */
+    bytes path, after; /* OBJECTS: `after` is an item, key or common prefix */
+    bytes bucket, prefix, delimiter; /* OBJECTS; an empty delimiter: nothing is rolled up */
     uint64_t
         own_writes;  /* a cursor's: 1 + writes of the mark at its start; 0: sees all own writes */
     bool for_update; /* the caller locks the keys first (KV_OP_LOCK) */
@@ -48,7 +50,7 @@ struct kv_read_pos {
     unsigned point;
     uint64_t skipped; /* tombstones passed over, for EXPLAIN and the density statistics */
     bool done;
-    void *inner; /* state of RESOLVE and USAGE */
+    void *inner; /* state of RESOLVE, OBJECTS and USAGE */
 };
 
 /* Gives up to MAX_ROWS rows or about MAX_BYTES to ON_ROW (rows borrowed during the call; false

@@ -1,4 +1,4 @@
-/* kv/read_internal.h — inside kv: one page of a read under way, for read.c and read_tree.c. */
+/* kv/read_internal.h — inside kv: one page of a read under way, for the files read*.c. */
 #ifndef KV_READ_INTERNAL_H
 #define KV_READ_INTERNAL_H
 
@@ -34,6 +34,7 @@ struct kv_txn_scan *kv__page_scan(struct kv_page *p, bytes lower, bytes upper);
 
 NODISCARD status kv__read_resolve(struct kv_page *p);
 NODISCARD status kv__read_list_attr(struct kv_page *p);
+NODISCARD status kv__read_objects(struct kv_page *p);
 NODISCARD status kv__read_usage(struct kv_page *p);
 
 #endif

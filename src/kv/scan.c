@@ -41,7 +41,7 @@ struct kv_scan {
     bool backwards, empty, started, store_on_key;
     status store; /* ST_OK: the iterator stands on an entry */
     uint64_t skipped;
-    bytes lower, upper; /* in `bounds` */
+    bytes lower, upper; /* in `bounds`; after kv_scan_seek `lower` is the caller's */
     uint8_t *bounds;
     bytes last; /* of kv_scan_each: in a memtable, or in `stored_last` */
     uint8_t stored_last[KV_KEY_MAX];
@@ -125,6 +125,24 @@ void kv_scan_close(struct kv_scan *s)
 uint64_t kv_scan_skipped(const struct kv_scan *s)
 {
     return s->skipped;
+}
+
+void kv_scan_seek(struct kv_scan *s, bytes key)
+{
+    ASSERT(!s->backwards);
+    ASSERT(bytes_cmp(s->lower, key) <= 0);
+    s->lower = key;
+    s->empty = bytes_cmp(key, s->upper) >= 0;
+    s->started = s->store_on_key = false;
+    s->store = ST_END;
+    for (unsigned i = 0; i < s->list->count; i++) {
+        struct source *src = &s->sources[i];
+
+        src->last = NULL;
+        src->at = src->count = 0;
+        src->on_key = false;
+        src->ended = s->empty;
+    }
 }
 
 static void source_fill(const struct kv_scan *s, struct source *src)

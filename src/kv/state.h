@@ -90,6 +90,9 @@ NODISCARD status kv_scan_next(struct kv_scan *s, bytes *key, struct kv_cell *cel
  * last one wanted; then ST_OK. Ends as kv_scan_next does otherwise. */
 typedef bool kv_scan_fn(void *arg, bytes key, const struct kv_cell *cell);
 NODISCARD status kv_scan_each(struct kv_scan *s, kv_scan_fn *fn, void *arg);
+/* Goes on at the first entry at or after KEY, which lies not behind where the scan stands. Forward
+ * only; KEY is borrowed until the next call of this or the end. */
+void kv_scan_seek(struct kv_scan *s, bytes key);
 /* The last key that kv_scan_each passed, given out or not; empty at the start. */
 bytes kv_scan_last(const struct kv_scan *s);
 /* Entries passed over so far that gave no row: deletions and versions younger than the snapshot. */

@@ -52,6 +52,8 @@ struct kv_txn_scan *kv_txn_scan_open(struct kv_txn *t, bytes lower, bytes upper,
 NODISCARD status kv_txn_scan_next(struct kv_txn_scan *s, bytes *key, struct kv_cell *cell);
 /* As kv_scan_each. */
 NODISCARD status kv_txn_scan_each(struct kv_txn_scan *s, kv_scan_fn *fn, void *arg);
+/* As kv_scan_seek. */
+void kv_txn_scan_seek(struct kv_txn_scan *s, bytes key);
 /* The last key passed, given out or not; empty at the start. Until the next call. */
 bytes kv_txn_scan_last(const struct kv_txn_scan *s);
 uint64_t kv_txn_scan_skipped(const struct kv_txn_scan *s); /* tombstones passed over */

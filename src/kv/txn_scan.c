@@ -208,6 +208,20 @@ status kv_txn_scan_each(struct kv_txn_scan *s, kv_scan_fn *fn, void *arg)
     return st;
 }
 
+void kv_txn_scan_seek(struct kv_txn_scan *s, bytes key)
+{
+    ASSERT(s->t->write_count == s->writes_at_open);
+    s->lower = key;
+    s->base_ready = s->base_ended = false;
+    s->base_last_size = 0;
+    kv_scan_seek(s->base, key);
+    if (s->own_count == 0)
+        return;
+    uint32_t from = (uint32_t)(s->own - s->t->sorted), to = sorted_find(s->t, key);
+    if (to > from + s->own_next)
+        s->own_next = to - from < s->own_count ? to - from : s->own_count;
+}
+
 bytes kv_txn_scan_last(const struct kv_txn_scan *s)
 {
     return s->passed;

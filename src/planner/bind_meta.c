@@ -1,10 +1,11 @@
 /*
  * planner/bind_meta.c — what the table meta has beside the common forms: the functions on the tree,
- * and the functions of schema metadb.
+ * with the one on buckets, and the functions of schema metadb.
  *
- * A function of the tree is a read (FROM resolve(…), list_attr(…), usage(…)) or an operation
- * (SELECT move(…), link(…), make_path(…), remove_tree(…)); its arguments are values of values.c. A
- * function of schema metadb comes from cl_functions() with its argument and result types.
+ * A function of a table is a read (FROM resolve(…), list_attr(…), usage(…), list_objects(…)) or an
+ * operation (SELECT move(…), link(…), make_path(…), remove_tree(…)); its arguments are values of
+ * values.c. A function of schema metadb comes from cl_functions() with its argument and result
+ * types.
  */
 #include "cluster/views.h"
 #include "planner/pl_internal.h"
@@ -43,6 +44,7 @@ enum meta_function {
     MF_RESOLVE,
     MF_LIST_ATTR,
     MF_USAGE,
+    MF_LIST_OBJECTS,
     MF_MAKE_PATH,
     MF_MOVE,
     MF_LINK,
@@ -71,6 +73,15 @@ static const struct meta_row {
      3,
      {KV_INT8, KV_TEXT, KV_INT8}},
     {"usage", MF_USAGE, PATTERN_META_USAGE, true, 0, 0, 1, 1, {KV_TEXT}},
+    {"list_objects",
+     MF_LIST_OBJECTS,
+     PATTERN_OBJECT_PAGE,
+     true,
+     0,
+     0,
+     1,
+     5,
+     {KV_TEXT, KV_TEXT, KV_TEXT, KV_TEXT, KV_INT8}},
     {"make_path", MF_MAKE_PATH, PATTERN_META_MAKE_PATH, false, OID_INT8, KV_INT8, 1, 1, {KV_TEXT}},
     {"move",
      MF_MOVE,
@@ -117,6 +128,41 @@ static const struct kv_table_def usage_def = {
     .seq_column = -1,
     .read_only = true,
 };
+
+/* list_objects(…) as a relation: the columns of object by their numbers, with the common prefix in
+ * place of the bucket, which is the same for all rows. */
+static const struct kv_column object_page_columns[OBJECT_COLUMNS] = {
+    [OBJECT_BUCKET] = {.name = "common_prefix", .type = KV_TEXT},
+    [OBJECT_KEY] = {.name = "key", .type = KV_TEXT},
+    [OBJECT_SIZE] = {.name = "size", .type = KV_INT8},
+    [OBJECT_ETAG] = {.name = "etag", .type = KV_TEXT},
+    [OBJECT_MTIME] = {.name = "mtime", .type = KV_TIMESTAMPTZ},
+    [OBJECT_EXPIRES_AT] = {.name = "expires_at", .type = KV_TIMESTAMPTZ},
+    [OBJECT_ATTR] = {.name = "attr", .type = KV_BYTEA},
+    [OBJECT_SEQ] = {.name = "seq", .type = KV_INT8},
+};
+static const struct kv_table_def object_page_def = {
+    .table = KV_OBJECT,
+    .name = "list_objects",
+    .pkey = "",
+    .columns = object_page_columns,
+    .column_count = ARRAY_LEN(object_page_columns),
+    .seq_column = -1,
+    .read_only = true,
+};
+
+/* The table whose function F is, and what F gives in FROM. */
+static const struct kv_table_def *function_table(const struct meta_row *f)
+{
+    return kv_table_def(f->fn == MF_LIST_OBJECTS ? KV_OBJECT : KV_META);
+}
+
+static const struct kv_table_def *function_output(const struct meta_row *f)
+{
+    if (f->fn == MF_USAGE)
+        return &usage_def;
+    return f->fn == MF_LIST_OBJECTS ? &object_page_def : function_table(f);
+}
 
 /* 42883 for a call of the function and with the arguments of N. */
 static status no_function(struct pl__compile *c, const struct ast_node *n)
@@ -245,13 +291,13 @@ status pl__compile_meta_function(struct pl__compile *c, const struct ast_stmt *s
                               f->is_table ? "it stands alone in FROM, without other clauses"
                                           : "it stands alone in the SELECT list");
     struct pl__table *t = ARENA_NEW(c->a, struct pl__table);
-    t->def = kv_table_def(KV_META);
+    t->def = function_table(f);
     t->repeat = -1;
     ST_TRY(arguments(c, n, f->args, f->id, &t->args));
     t->arg_count = n->count;
     t->function = (unsigned)(f - meta_functions);
     if (f->is_table)
-        ST_TRY(table_output(c, s, f->fn == MF_USAGE ? &usage_def : t->def, f->name));
+        ST_TRY(table_output(c, s, function_output(f), f->name));
     else
         one_column(c, &s->targets[0], f->name, f->result, f->type, -1);
     c->plan->pub.kind = f->is_table ? PL_READ : PL_WRITE;
@@ -300,7 +346,8 @@ static void bind_table_function(struct pl__bind *b, const struct meta_row *f,
                                 const struct kv_datum *args, unsigned count)
 {
     struct kv_read *r = &b->out->read;
-    *r = (struct kv_read){.table = KV_META, .ns = b->ctx->ns, .now = b->ctx->now, .limit = -1};
+    *r = (struct kv_read){
+        .table = function_table(f)->table, .ns = b->ctx->ns, .now = b->ctx->now, .limit = -1};
     switch (f->fn) {
     case MF_RESOLVE:
         r->kind = KV_READ_RESOLVE;
@@ -317,6 +364,14 @@ static void bind_table_function(struct pl__bind *b, const struct meta_row *f,
         r->kind = KV_READ_USAGE;
         r->pid = KV_ROOT_ID;
         r->path = args[0].b;
+        break;
+    case MF_LIST_OBJECTS:
+        r->kind = KV_READ_OBJECTS;
+        r->bucket = args[0].b;
+        r->prefix = count > 1 ? args[1].b : BYTES_EMPTY;
+        r->delimiter = count > 2 ? args[2].b : BYTES_EMPTY;
+        r->after = count > 3 ? args[3].b : BYTES_EMPTY;
+        r->limit = count > 4 ? args[4].i : -1;
         break;
     case MF_MAKE_PATH:
     case MF_MOVE:
@@ -353,6 +408,7 @@ static status bind_operation(struct pl__bind *b, const struct meta_row *f,
         return ST_OK;
     case MF_RESOLVE:
     case MF_LIST_ATTR:
+    case MF_LIST_OBJECTS:
     case MF_USAGE: break;
     }
     return ST_INTERNAL;
@@ -363,18 +419,19 @@ static status bind_meta_function(struct pl__bind *b)
     const struct pl__table *t = b->plan->body;
     const struct meta_row *f = &meta_functions[t->function];
     struct kv_datum args[5];
-    bool null = false;
+    bool null = false, lists = f->fn == MF_LIST_ATTR || f->fn == MF_LIST_OBJECTS;
     for (unsigned i = 0; i < t->arg_count; i++) {
         ST_TRY(datum(b, t->args[i], f->args[i], &args[i]));
-        if (f->fn == MF_LIST_ATTR && args[i].null && i > 0)
-            args[i] = i == 2 ? kv_int(-1) : kv_text(BYTES_EMPTY); /* no limit, from the start */
-        else if (f->fn == MF_LIST_ATTR && i == 2 && args[i].i < 0)
+        bool number = f->args[i] == KV_INT8;
+        if (lists && args[i].null && i > 0)
+            args[i] = number ? kv_int(-1) : kv_text(BYTES_EMPTY); /* no limit, from the start, … */
+        else if (lists && number && i > 0 && args[i].i < 0)
             return err_set_state(b->err, ST_INVALID, "2201W", "LIMIT must not be negative");
         null = null || args[i].null;
     }
     if (null && f->is_table) {
         b->out->read =
-            (struct kv_read){.kind = KV_READ_NOTHING, .table = KV_META, .ns = b->ctx->ns};
+            (struct kv_read){.kind = KV_READ_NOTHING, .table = t->def->table, .ns = b->ctx->ns};
         return ST_OK;
     }
     if (null)

@@ -115,6 +115,12 @@ static void explain_read(const struct lines *l, const struct kv_read *r, struct 
         say(l, "  Directory: %" PRId64 ", after '%.*s'", r->pid, (int)r->after.size,
             (const char *)r->after.data);
         break;
+    case KV_READ_OBJECTS:
+        say(l, "  Bucket: '%.*s', prefix '%.*s', delimiter '%.*s', after '%.*s'",
+            (int)r->bucket.size, (const char *)r->bucket.data, (int)r->prefix.size,
+            (const char *)r->prefix.data, (int)r->delimiter.size, (const char *)r->delimiter.data,
+            (int)r->after.size, (const char *)r->after.data);
+        break;
     case KV_READ_NOTHING: say(l, "  Nothing: a condition holds for no row"); break;
     }
     explain_filters(l, def, r->filters, r->filter_count);

@@ -378,6 +378,15 @@ const struct kv_op *make_other_op(struct maker *m, int64_t value)
     }
 }
 
+static const struct kv_read *make_page(struct maker *m)
+{
+    struct kv_read *r = new_read(m, KV_READ_OBJECTS, KV_OBJECT);
+    r->bucket = text(m, "b", (int64_t)below(m, 3)).b;
+    r->delimiter = BYTES_LIT("1");
+    r->after = below(m, 2) == 0 ? text(m, "o", (int64_t)below(m, 20)).b : BYTES_EMPTY;
+    return r;
+}
+
 const struct kv_read *make_other_read(struct maker *m)
 {
     struct kv_read *r;
@@ -399,6 +408,8 @@ const struct kv_read *make_other_read(struct maker *m)
         return r;
     case 3: r = new_read(m, KV_READ_COUNT, KV_META); break;
     case 4:
+        if (below(m, 2) == 0)
+            return make_page(m);
         r = new_read(m, KV_READ_RANGE, KV_OBJECT);
         range_of(m, KV_OBJECT, text(m, "b", (int64_t)below(m, 3)), &r->lower, &r->upper);
         r->backwards = below(m, 2) == 0;

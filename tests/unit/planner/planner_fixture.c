@@ -173,6 +173,12 @@ static void add_read(struct planned *f, const struct kv_read *r)
         add(" list_attr %" PRId64 " '%.*s'", r->pid, (int)r->after.size,
             (const char *)r->after.data);
         break;
+    case KV_READ_OBJECTS:
+        add(" objects '%.*s' prefix '%.*s' delimiter '%.*s' after '%.*s'", (int)r->bucket.size,
+            (const char *)r->bucket.data, (int)r->prefix.size, (const char *)r->prefix.data,
+            (int)r->delimiter.size, (const char *)r->delimiter.data, (int)r->after.size,
+            (const char *)r->after.data);
+        break;
     case KV_READ_NOTHING: add(" nothing"); break;
     }
     if (r->count)
