@@ -6,9 +6,9 @@
  * acts. Hits of all sites that match a pattern share one counter, so that "store.*" with nth =
  * 1, 2, 3, ... fails every store call of a test in turn (a fault sweep).
  *
- * `always` acts at the nth hit and each after it. `error` and `kill` act once, at the nth hit;
- * `pause` acts at the nth hit and sleeps there; `hold` acts at the nth hit and each after it, and
- * waits there until all is disarmed.
+ * `always` acts at the nth hit and each after it, `while` at those of them that find its file.
+ * `error` and `kill` act once, at the nth hit; `pause` acts at the nth hit and sleeps there; `hold`
+ * acts at the nth hit and each after it, and waits there until all is disarmed.
  * A mark is a name that a rare branch passes; mark_count tells how often.
  *
  * Threads: any. One mutex guards both tables. A site that nothing is armed for costs one relaxed
@@ -30,15 +30,17 @@
 #define ARMED_MAX 16u
 #define MARK_MAX 512u
 #define NAME_BYTES 96u
+#define PATH_BYTES 256u
 #define KILL_EXIT_CODE 137
 
-enum action { ACTION_ERROR, ACTION_ALWAYS, ACTION_KILL, ACTION_PAUSE, ACTION_HOLD };
+enum action { ACTION_ERROR, ACTION_ALWAYS, ACTION_WHILE, ACTION_KILL, ACTION_PAUSE, ACTION_HOLD };
 
 struct armed {
     char pattern[NAME_BYTES];
     enum action action;
     unsigned pause_ms;
     unsigned nth, hits;
+    char path[PATH_BYTES]; /* of ACTION_WHILE */
 };
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
@@ -73,6 +75,9 @@ static bool parse_action(const char *text, struct armed *out)
     else if (strncmp(text, "pause-", 6) == 0) {
         out->action = ACTION_PAUSE;
         out->pause_ms = (unsigned)strtoul(text + 6, NULL, 10);
+    } else if (strncmp(text, "while-", 6) == 0 && strlen(text + 6) < PATH_BYTES) {
+        out->action = ACTION_WHILE;
+        snprintf(out->path, sizeof out->path, "%s", text + 6);
     } else {
         return false;
     }
@@ -84,6 +89,11 @@ static void pause_ms(unsigned ms)
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
     while (nanosleep(&t, &t) != 0)
         ;
+}
+
+static bool acts_again(const struct armed *a)
+{
+    return a->action == ACTION_ALWAYS || (a->action == ACTION_WHILE && access(a->path, F_OK) == 0);
 }
 
 bool fault_hit(const char *site)
@@ -100,12 +110,12 @@ bool fault_hit(const char *site)
         struct armed *a = &armed[i];
         if (!matches(a->pattern, site) || ++a->hits < a->nth)
             continue;
-        if (a->hits > a->nth && a->action != ACTION_ALWAYS && a->action != ACTION_HOLD)
+        if ((a->hits > a->nth || a->action == ACTION_WHILE) && !acts_again(a))
             continue;
         fired = true;
         if (a->action == ACTION_KILL)
             _exit(KILL_EXIT_CODE);
-        error |= a->action == ACTION_ERROR || a->action == ACTION_ALWAYS;
+        error |= a->action != ACTION_PAUSE && a->action != ACTION_HOLD;
         pause += a->pause_ms;
         hold |= a->action == ACTION_HOLD;
     }

@@ -3,11 +3,12 @@
  * rare branch was reached.
  *
  * In a release build without METADB_FAULTS both cost nothing. Armed from METADB_FAULT in the
- * environment ("site=action[:nth]", comma-separated; actions: kill, error, always, pause-MS, hold)
- * or by tests.
+ * environment ("site=action[:nth]", comma-separated; actions: kill, error, always, while-PATH,
+ * pause-MS, hold) or by tests.
  *   kill   _exit(137) at once, as kill -9 would
  *   error  fault_point returns true: the caller fails as if its own call had failed
  *   always the same, from the nth hit on each time
+ *   while-PATH  the same at each hit while there is a file PATH: another process says when
  *   pause-MS  the caller waits that long
  *   hold   the caller, and whoever comes after it, waits until fault_disarm(): for a test that
  *          must act meanwhile

@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 
 #define RAFT__BLOCK 512u
+#define RAFT__HANG_LOOK_US 1000u /* a hung disk of a test: how often it looks for the end of that */
 #define RAFT__FORMAT 1u
 #define RAFT__RECORD_BYTES 32u
 #define RAFT__HEADER_BYTES 56u /* of a batch */

@@ -163,7 +163,13 @@ void raft__ring_kick(struct raft_log *log)
 /* May a round that is done be reported? */
 static bool is_released(struct raft_log *log, const struct raft__round *r)
 {
-    if (log->options.sync_delay_us == 0 || log->ring->closing || r->result != ST_OK)
+    if (log->ring->closing || r->result != ST_OK)
+        return true;
+    if (fault_point("log.hang")) {
+        timer_arm(log, RAFT__HANG_LOOK_US);
+        return false;
+    }
+    if (log->options.sync_delay_us == 0)
         return true;
     uint64_t now = env_mono_us(log->env);
     if (now >= r->release_us)

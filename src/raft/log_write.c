@@ -73,6 +73,8 @@ static status round_write(struct raft_log *log, struct raft__round *r)
         return ST_IO;
     if (log->options.sync_delay_us)
         delay_us(log->options.sync_delay_us);
+    while (fault_point("log.hang"))
+        delay_us(RAFT__HANG_LOOK_US);
     ST_TRY(env->ops->datasync(env, s->file));
     r->sync_us = env_mono_us(env) - written_us;
     if (fault_point("log.synced"))

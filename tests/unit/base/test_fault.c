@@ -47,6 +47,22 @@ static void always_means_from_then_on(void **state)
         assert_true(fault_point("store.put"));
 }
 
+static void while_means_as_long_as_its_file_is_there(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/metadb-fault-XXXXXX", action[64];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(action, sizeof action, "while-%s", path);
+    fault_arm("disk", action, 2);
+    assert_false(fault_point("disk"));
+    assert_true(fault_point("disk"));
+    assert_true(fault_point("disk"));
+    unlink(path);
+    assert_false(fault_point("disk"));
+}
+
 static void note_mark(void *arg, const char *name, uint64_t count)
 {
     uint64_t *sum = arg;
@@ -161,6 +177,7 @@ int main(void)
         cmocka_unit_test_teardown(the_nth_hit_fails_once, disarm),
         cmocka_unit_test_teardown(hold_waits_until_all_is_disarmed, disarm),
         cmocka_unit_test_teardown(always_means_from_then_on, disarm),
+        cmocka_unit_test_teardown(while_means_as_long_as_its_file_is_there, disarm),
         cmocka_unit_test_teardown(marks_are_listed, disarm),
         cmocka_unit_test_teardown(a_star_matches_a_family, disarm),
         cmocka_unit_test_teardown(a_sweep_ends_when_nothing_fires, disarm),
