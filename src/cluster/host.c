@@ -15,6 +15,8 @@
  *       counts only when that node's store is.
  *   H6  A node with a new directory sends no vote and asks for none before each other node has
  *       taken its connection: until then one of them may know it under an older store.
+ *   H7  While the log hangs (it has not stored a batch for an election's time) no group leads here,
+ *       whether it has something to store or not, or stands for election.
  *   H4  What a group had proposed when it ceased to lead is answered ST_OUTCOME_UNKNOWN at once.
  *
  * Threads: the owner reactor; new and configure run before it starts.
@@ -35,6 +37,9 @@
 #define LONE_AHEAD_MS 3000u /* more: it is raised by the maintenance timer alone */
 #define PENDING_BYTES (64u << 20)
 #define APPEND_BYTES (1u << 20)
+/* While a snapshot is under way more is kept: what is written meanwhile, or it comes too late. */
+#define SNAPSHOT_KEEP_TIMES 4u
+#define SNAPSHOT_KEEP_LEAST (16u << 20)
 
 struct cl_host {
     struct cl_node *node;
@@ -42,6 +47,7 @@ struct cl_host {
     struct obuf message; /* on its way into a frame */
     uint64_t dropped;    /* messages that the log had no room for */
     uint64_t held;       /* messages that promised what is not on disk */
+    bool disk_hangs;     /* what the groups were told */
     bool started;
 };
 
@@ -129,6 +135,7 @@ static void role_changed(struct cl_host *h, struct cl_shard *s)
         s->leading = true;
         s->leading_term = term;
         s->ready_index = raft_last_index(s->raft);
+        s->gather_index = UINT64_MAX;
         /* Before it serves: a flush for a snapshot may wait for log time, and serving for that. */
         cl__node_raise_now(h->node, kv_state_applied_ts(s->state));
         if (term == s->asked_term)
@@ -372,6 +379,33 @@ static bool on_covers(void *arg, uint64_t bound)
 static const struct cl_groups_events group_events = {
     .step = on_group, .read_wish = on_wish, .covers = on_covers};
 
+static bool log_hangs(const struct cl_node *n)
+{
+    const struct cl_stream *t = &n->stream;
+    const struct cl_ticket *oldest = &t->ring[(t->stored + 1) % CL_INFLIGHT_MAX];
+    return t->submitted > t->stored && n->phase == CL_NODE_SERVING &&
+           env_mono_us(n->env) - oldest->submitted_us >= n->options.election_us;
+}
+
+/* H7 */
+static void look_at_log(struct cl_host *h)
+{
+    bool hangs = log_hangs(h->node);
+    if (hangs == h->disk_hangs)
+        return;
+    h->disk_hangs = hangs;
+    if (hangs)
+        LOG_WARN("node.log_hangs",
+                 LOG_U64("batches", h->node->stream.submitted - h->node->stream.stored));
+    else
+        LOG_INFO("node.log_goes_on");
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        struct raft_input in = {.kind = hangs ? RAFT_DISK_HANGS : RAFT_DISK_GOES_ON};
+        if (cl_host_takes_part(h, h->node->shards[i]))
+            cl_host_step(h, h->node->shards[i], &in);
+    }
+}
+
 static void begin_serving(struct cl_host *h, struct cl_shard *s)
 {
     struct cl_node *n = h->node;
@@ -387,6 +421,8 @@ static void begin_serving(struct cl_host *h, struct cl_shard *s)
 
 void cl_host_turn(struct cl_host *h)
 {
+    if (h->started)
+        look_at_log(h);
     for (unsigned i = 0; h->started && i < CL_SHARDS; i++) {
         struct cl_shard *s = h->node->shards[i];
         if (!cl_host_takes_part(h, s)) /* H3 */
@@ -414,6 +450,20 @@ static void keep_lone(struct cl_host *h)
     }
 }
 
+/* Has REPLICA stored what there was when this was asked last? While a transfer waits for one that
+ * has not, nothing is written. */
+static bool keeps_pace(struct cl_shard *s, uint64_t replica)
+{
+    uint64_t before = s->gather_index, last = raft_last_index(s->raft);
+    struct raft_peer p;
+    s->gather_index = last;
+    for (unsigned i = 0; i < RAFT_MEMBERS_MAX; i++) {
+        if (raft_peer(s->raft, i, &p) && p.id == replica)
+            return p.state == RAFT_PEER_PIPELINE && (p.match >= before || p.match == last);
+    }
+    return false;
+}
+
 void cl_host_maintain(struct cl_host *h)
 {
     struct cl_node *n = h->node;
@@ -425,7 +475,8 @@ void cl_host_maintain(struct cl_host *h)
         return;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
-        if (s->leading && cl_host_takes_part(h, s) && replica_up(h, leader))
+        if (s->leading && cl_host_takes_part(h, s) && keeps_pace(s, leader) &&
+            replica_up(h, leader))
             cl_host_step(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = leader});
     }
 }
@@ -504,6 +555,7 @@ bool cl_host_hand_over(struct cl_host *h)
 void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct raft_config *out)
 {
     struct cl_node *n = h->node;
+    uint64_t keep = SNAPSHOT_KEEP_TIMES * n->options.keep_bytes;
     *out = (struct raft_config){.self = n->replica,
                                 .election_ms = n->options.election_us / 1000,
                                 .heartbeat_ms = n->options.heartbeat_us / 1000,
@@ -512,6 +564,8 @@ void cl_host_configure(const struct cl_host *h, const struct cl_shard *s, struct
                                 .append_bytes = APPEND_BYTES,
                                 .pending_bytes = PENDING_BYTES,
                                 .keep_bytes = n->options.keep_bytes,
+                                .keep_bytes_snapshot =
+                                    keep > SNAPSHOT_KEEP_LEAST ? keep : SNAPSHOT_KEEP_LEAST,
                                 .read_bound = cl_others_floor(n->others),
                                 .seed = n->identity.store_id ^ s->id ^ n->incarnation};
 }

@@ -96,7 +96,9 @@ static const struct config_setting settings[] = {
     {"raft.hand_over", CONFIG_TIME_US, "1s", 0, 60 * SECOND, NULL,
      "a stop lets other nodes lead the shards that are led here, for so long at most"},
     {"raft.keep", CONFIG_SIZE, "64MB", 16 * KB, GB, NULL,
-     "of each shard's log that others lack, in memory; behind it they get a snapshot"},
+     "of each shard's log that others lack, in memory; behind it they get a snapshot, and while "
+     "one "
+     "is under way four times as much is kept"},
     {"cluster.patience", CONFIG_TIME_US, "5s", 10000, 3600 * SECOND, NULL,
      "a statement waits so long for a leader; then it is refused, or its outcome is unknown"},
     {"net.delay", CONFIG_TIME_US, "0", 0, SECOND, NULL,

@@ -57,11 +57,12 @@ struct cl_shard {
     uint64_t waiting_bytes;
     uint64_t committed_us; /* when commit last advanced */
 
-    uint64_t applied;     /* entries of any kind up to here are done */
-    uint64_t ready_index; /* served once this is applied */
-    bool installing;      /* gets its state from another replica: nothing is applied or flushed */
-    bool unsaid;          /* it did, and the log does not say so yet (stream.c) */
-    bool leading, opened; /* among others: leads; and has begun to serve, see host.c */
+    uint64_t applied;      /* entries of any kind up to here are done */
+    uint64_t ready_index;  /* served once this is applied */
+    bool installing;       /* gets its state from another replica: nothing is applied or flushed */
+    bool unsaid;           /* it did, and the log does not say so yet (stream.c) */
+    bool leading, opened;  /* among others: leads; and has begun to serve, see host.c */
+    uint64_t gather_index; /* the last entry when the maintenance looked last */
     uint64_t leading_term, asked_term; /* asked: in which a leader wished that this node leads */
     bool handing, kept;      /* at a stop: another was asked to lead it; nobody is there to ask */
     uint64_t outside_leader; /* no member any more: who said so, and leads; 0 = is one, or waits */

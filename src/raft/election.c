@@ -104,7 +104,7 @@ bool raft__may_lead(const struct raft *r)
     if (r->voters > 1 && !hard_is_stored(r))
         return false;
     return r->self_at != RAFT_MEMBERS_MAX && r->members.at[r->self_at].role == RAFT_VOTER &&
-           !r->config.votes_never && !r->stalled && r->install.index == 0;
+           !r->config.votes_never && !r->stalled && !r->hung && r->install.index == 0;
 }
 
 static void become_leader(struct raft *r)
@@ -231,6 +231,15 @@ void raft__vote_stored(struct raft *r)
         m->vote_reply.read_bound = r->read_bound;
         r->vote_owed = 0;
     }
+}
+
+void raft__disk_told(struct raft *r, bool hangs)
+{
+    r->hung = hangs;
+    if (!hangs || r->role != RAFT_LEADER || r->voters == 1)
+        return;
+    MARK("raft.leader.log_hangs");
+    raft__resign(r);
 }
 
 static void leader_tick(struct raft *r)

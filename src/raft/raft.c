@@ -120,6 +120,8 @@ static status dispatch(struct raft *r, const struct raft_input *in)
     case RAFT_SNAPSHOT_FAILED: raft__snapshot_failed(r, in->peer); return ST_OK;
     case RAFT_INSTALLED: raft__installed(r, in->snapshot); return ST_OK;
     case RAFT_INSTALL_FAILED: raft__install_failed(r); return ST_OK;
+    case RAFT_DISK_HANGS: raft__disk_told(r, true); return ST_OK;
+    case RAFT_DISK_GOES_ON: raft__disk_told(r, false); return ST_OK;
     }
     ASSERT_INV("a known kind of input", false);
     return ST_INTERNAL;

@@ -65,14 +65,14 @@ struct raft_config {
     bool votes_never;            /* the disk of this identity was lost: it may have voted before */
     uint64_t election_ms;        /* a follower waits between this and twice this */
     uint64_t heartbeat_ms;
-    uint64_t disk_ms;             /* a leader whose log stores nothing for so long (election_ms) */
-    uint64_t quiesce_ms;          /* an idle group sleeps after it; 0 = never */
-    uint64_t drift_permille;      /* no clock is faster or slower than true time by more (20) */
-    uint64_t append_bytes;        /* of one message (1 MiB); one entry may be larger */
-    uint64_t window_bytes;        /* under way to one follower (8 MiB) */
-    uint64_t window_entries;      /* (16384) */
-    uint64_t pending_bytes;       /* proposed or received and not yet applied (64 MiB) */
-    uint64_t keep_bytes;          /* applied, kept for others that lack it (16 MiB) */
+    uint64_t disk_ms;        /* a leader whose log owes it an entry for so long (election_ms) */
+    uint64_t quiesce_ms;     /* an idle group sleeps after it; 0 = never */
+    uint64_t drift_permille; /* no clock is faster or slower than true time by more (20) */
+    uint64_t append_bytes;   /* of one message (1 MiB); one entry may be larger */
+    uint64_t window_bytes;   /* under way to one follower (8 MiB) */
+    uint64_t window_entries; /* (16384) */
+    uint64_t pending_bytes;  /* proposed or received and not yet applied (64 MiB) */
+    uint64_t keep_bytes;     /* applied, kept for others that lack it (16 MiB) */
     uint64_t keep_bytes_snapshot; /* the same while a snapshot is under way (256 MiB) */
     uint64_t read_bound;          /* what raft_read_floor gave before a restart, or more */
     /* The host's, for the life of the group, read while it sleeps; NULL: no lease in sleep. */
@@ -98,6 +98,10 @@ struct raft_input {
         RAFT_SNAPSHOT_FAILED, /* it has none, or moving it to PEER failed */
         RAFT_INSTALLED,       /* the state machine durably is what `snapshot` says */
         RAFT_INSTALL_FAILED,
+        /* The log that the host's groups share has stored nothing of any of them for disk_ms: lead
+         * no more, and stand for no election until it goes on. */
+        RAFT_DISK_HANGS,
+        RAFT_DISK_GOES_ON,
     } kind;
     uint64_t now_ms; /* monotonic */
     const struct raft_message *message;

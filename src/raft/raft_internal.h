@@ -28,6 +28,7 @@ struct raft {
     uint64_t settled;     /* every member has the log up to here */
     uint64_t unstored_ms; /* since when the log owes us something; while stored < last */
     bool stalled;         /* it owed too long: no campaign before it moves */
+    bool hung;            /* RAFT_DISK_HANGS was the last word of the log */
     bool restoring_other; /* restore: what follows continues a log that was replaced */
 
     struct raft_members members; /* the last in the log, committed or not */
@@ -164,6 +165,8 @@ void raft__stored(struct raft *r, const struct raft_input *in);
 void raft__commit_advance(struct raft *r);
 void raft__commit_heard(struct raft *r, uint64_t commit);
 bool raft__disk_hangs(const struct raft *r);
+/* The host on the log that all its groups share. */
+void raft__disk_told(struct raft *r, bool hangs);
 
 /* lease.c */
 uint64_t raft__quorum_of(const struct raft *r, uint64_t self,

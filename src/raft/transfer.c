@@ -8,7 +8,8 @@
  * the next election, in another term, makes a leader that can serve.
  *
  * A leader whose own disk hangs resigns: it names the follower with the longest log and leads no
- * more, whatever becomes of it. Its heartbeats would hold the group for ever otherwise.
+ * more, whatever becomes of it. Its heartbeats would hold the group for ever otherwise. One that
+ * has nothing to store cannot notice; the host, whose groups share a log, tells it.
  */
 #include "raft/raft_internal.h"
 

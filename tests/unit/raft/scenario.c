@@ -10,6 +10,7 @@
  *   tick|campaign|read|install|install_fail N
  *   propose N WORD ... | change N add_learner|add_voter|demote|remove ID | transfer N [ID]
  *   beacon A>B [bound=T] [unanswered]     from process to process, and the answer
+ *   hangs|goes_on N                       the log that the host's groups share
  *   down|up N ID | snapshot|snapshot_fail N ID
  *   store N [COUNT] | stored N I:T [EPOCH] | applied N I | persist N | disk N slow|ok
  *   deliver|drop [A>B] [KIND] | reverse   of what waits in the network; the last shall be first
@@ -575,6 +576,7 @@ static bool input_command(struct scenario *s)
         {"tick", RAFT_TICK},         {"campaign", RAFT_CAMPAIGN},
         {"transfer", RAFT_TRANSFER}, {"down", RAFT_PEER_DOWN},
         {"up", RAFT_PEER_UP},        {"snapshot_fail", RAFT_SNAPSHOT_FAILED},
+        {"hangs", RAFT_DISK_HANGS},  {"goes_on", RAFT_DISK_GOES_ON},
     };
     for (unsigned i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
         if (strcmp(word(s, 0), inputs[i].name) == 0) {
