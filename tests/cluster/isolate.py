@@ -105,6 +105,13 @@ class Machine:
     def ip(self, *argv):
         run("nsenter", "--net=" + self.path, "ip", *argv)
 
+    def end(self):
+        """Its links go with it."""
+        for link in ("c%d" % self.number, "r%d" % self.number):
+            run("ip", "link", "del", link)
+        self.holder.kill()
+        self.holder.wait()
+
     def inside(self):
         fd = os.open(self.path, os.O_RDONLY)
         if LIBC.setns(fd, CLONE_NEWNET) != 0:

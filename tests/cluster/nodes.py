@@ -42,6 +42,10 @@ class Wire:
     def heal(self):
         self.spoil(0, 0)
 
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+
     def stats(self):
         return tuple(map(int, self.say("stats").split()))
 
@@ -52,6 +56,7 @@ class Node:
         self.number = machine.number
         self.data = os.path.join(directory, "node-%d" % self.number)
         self.log = os.path.join(directory, "node-%d.log" % self.number)
+        self.env = {}  # further environment of the next start
         self.process = None
         self.stopped = False  # SIGSTOP
 
@@ -64,7 +69,7 @@ class Node:
             end_with_test()
 
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(),
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**self.env),
                                             start_new_session=True, preexec_fn=before)
         self.stopped = False
 
@@ -106,6 +111,12 @@ class Cluster:
     def start(self):
         for n in self.nodes:
             n.start()
+
+    def end(self):
+        """Once the nodes have ended: machines of the same numbers may be made again."""
+        self.wire.end()
+        for m in self.machines:
+            m.end()
 
     def ask(self, node, sql, timeout=2.0):
         """Rows, or None where there is no answer."""
