@@ -13,7 +13,9 @@
 #include <string.h>
 
 #define STEPS_MAX 4000000u
-#define CACHE_SIZE (1u << 20) /* entries, a power of two */
+/* Entries of the cache, powers of two: most histories need few, and a run checks twenty. */
+#define CACHE_FIRST (1u << 12)
+#define CACHE_MAX (1u << 20)
 
 struct situation {
     uint64_t low, high;
@@ -28,8 +30,8 @@ struct search {
     unsigned first;  /* of `order`: all before are placed */
     unsigned to_place;
     struct situation sum;
-    struct situation *cache;
-    unsigned cached;
+    struct situation *cache; /* (0, 0): free; at most half of it is used */
+    unsigned cached, cache_size;
     unsigned steps;
 };
 
@@ -49,22 +51,49 @@ static bool fits(const struct register_op *op, int64_t value, int64_t *next)
     return open ? hit : hit == op->hit; /* without an answer and without effect: never */
 }
 
+/* The place of KEY in the cache, or the free one where it belongs. */
+static struct situation *cache_find(const struct search *s, struct situation key)
+{
+    size_t mask = s->cache_size - 1, at = (size_t)(key.low ^ key.high) & mask;
+    while (s->cache[at].low != 0 || s->cache[at].high != 0) {
+        if (s->cache[at].low == key.low && s->cache[at].high == key.high)
+            break;
+        at = (at + 1) & mask;
+    }
+    return &s->cache[at];
+}
+
+static void cache_resize(struct search *s, unsigned size)
+{
+    struct situation *old = s->cache;
+    unsigned old_size = s->cache_size;
+    s->cache = calloc(size, sizeof *s->cache);
+    ASSERT(s->cache != NULL);
+    s->cache_size = size;
+    for (unsigned i = 0; i < old_size; i++) {
+        if (old[i].low != 0 || old[i].high != 0)
+            *cache_find(s, old[i]) = old[i];
+    }
+    free(old);
+}
+
 /* False: the situation was met before. */
 static bool remember(struct search *s, int64_t value)
 {
     struct situation key = {s->sum.low ^ ((uint64_t)value * 0x9E3779B97F4A7C15u), s->sum.high};
     if (key.low == 0 && key.high == 0)
         key.low = 1;
-    size_t at = (size_t)(key.low ^ key.high) & (CACHE_SIZE - 1);
-    while (s->cache[at].low != 0 || s->cache[at].high != 0) {
-        if (s->cache[at].low == key.low && s->cache[at].high == key.high)
-            return false;
-        at = (at + 1) & (CACHE_SIZE - 1);
+    struct situation *place = cache_find(s, key);
+    if (place->low != 0 || place->high != 0)
+        return false;
+    if (s->cached == s->cache_size / 2) {
+        if (s->cache_size == CACHE_MAX)
+            return true; /* full: still right, only slower */
+        cache_resize(s, 2 * s->cache_size);
+        place = cache_find(s, key);
     }
-    if (s->cached < CACHE_SIZE / 2) { /* full: still right, only slower */
-        s->cache[at] = key;
-        s->cached++;
-    }
+    *place = key;
+    s->cached++;
     return true;
 }
 
@@ -131,8 +160,8 @@ bool check_register(const struct register_history *h, unsigned *undecided)
     s.numbers = calloc(h->count, sizeof *s.numbers);
     s.placed = calloc(h->count, sizeof *s.placed);
     s.order = calloc(h->count, sizeof *s.order);
-    s.cache = calloc(CACHE_SIZE, sizeof *s.cache);
-    ASSERT(s.numbers != NULL && s.placed != NULL && s.order != NULL && s.cache != NULL);
+    ASSERT(s.numbers != NULL && s.placed != NULL && s.order != NULL);
+    cache_resize(&s, CACHE_FIRST);
     for (unsigned i = 0; i < h->count; i++) {
         s.numbers[i].low = sim_random_next(&random);
         s.numbers[i].high = sim_random_next(&random);

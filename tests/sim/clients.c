@@ -5,10 +5,12 @@
 #include "cluster/client_internal.h"
 #include "sim/clients_internal.h"
 #include <inttypes.h>
+#include <stdio.h>
 
 #define MS 1000u
 #define SECOND 1000000u
 #define PATIENCE_US (4u * SECOND)
+#define CLIENTS_MIN 4u
 
 static uint64_t below(struct clients *s, uint64_t bound)
 {
@@ -102,6 +104,7 @@ static void end_register(struct request *r, status st)
         op.returned = NEVER;
     } else if (st == ST_OK) {
         op.hit = op.kind == REGISTER_INSERT || r->call.result.affected == 1;
+        s->last_register = r->at;
     } else if (st == ST_EXISTS && op.kind == REGISTER_INSERT) {
         op.hit = false;
     } else {
@@ -188,7 +191,7 @@ static void on_patience(struct sim_event *e)
 
 void clients_ended(struct clients *s, const struct node *n)
 {
-    for (unsigned i = 0; i < CLIENTS; i++) {
+    for (unsigned i = 0; i < s->count; i++) {
         struct request *r = s->client[i].request;
         if (r != NULL && r->node == n)
             give_up(r);
@@ -222,8 +225,6 @@ static status ask_register(struct request *r, struct maker *m)
         r->op.kind = meta_kinds[below(s, 2)];
     if (r->only_reads || below(s, 2) == 0)
         r->op.kind = REGISTER_GET;
-    else
-        s->last_register = r->at;
     r->op.value = ++s->values;
     r->op.expected = s->last_value[r->at];
     s->last_value[r->at] = r->op.kind == REGISTER_GET ? s->last_value[r->at] : r->op.value;
@@ -300,11 +301,12 @@ static void start(struct client *c, struct node *n, enum request_kind kind, unsi
 }
 
 /* Sometimes a request is on its way to a process that is stopped, and is what it sees first when
- * it goes on: before it has looked at the time. */
+ * it goes on: before it has looked at the time. Two clients wait for that, the others write
+ * meanwhile what these should see. */
 static bool wait_for_stopped(struct client *c)
 {
     struct cluster *all = c->all->cluster;
-    for (unsigned i = 0; c->waits_for == NULL && i < NODES; i++) {
+    for (unsigned i = 0; c->index < 2 && c->waits_for == NULL && i < NODES; i++) {
         struct node *n = &all->nodes[i];
         if (n->process == NULL || n->dark || !sim_loop_frozen(n->machine->loop) ||
             below(c->all, 2) == 0)
@@ -350,8 +352,9 @@ void clients_init(struct clients *s, struct cluster *c, struct history *h)
     memset(s, 0, sizeof *s);
     s->cluster = c;
     s->history = h;
-    s->pace_us = (20 + below(s, 80)) * MS;
-    for (unsigned i = 0; i < CLIENTS; i++)
+    s->count = CLIENTS_MIN + (unsigned)below(s, CLIENTS_MAX - CLIENTS_MIN + 1);
+    s->pace_us = (30 + below(s, 90)) * MS;
+    for (unsigned i = 0; i < s->count; i++)
         s->client[i] =
             (struct client){.all = s, .index = i, .next.fn = on_next, .patience.fn = on_patience};
 }
@@ -359,7 +362,7 @@ void clients_init(struct clients *s, struct cluster *c, struct history *h)
 void clients_begin(struct clients *s)
 {
     s->stopped = false;
-    for (unsigned i = 0; i < CLIENTS; i++)
+    for (unsigned i = 0; i < s->count; i++)
         sim_world_at(s->cluster->world.sim, &s->client[i].next,
                      cluster_now(s->cluster) + below(s, 2 * s->pace_us));
 }
@@ -367,13 +370,33 @@ void clients_begin(struct clients *s)
 void clients_stop(struct clients *s)
 {
     s->stopped = true;
-    for (unsigned i = 0; i < CLIENTS; i++)
+    for (unsigned i = 0; i < s->count; i++)
         sim_world_cancel(s->cluster->world.sim, &s->client[i].next);
+}
+
+void clients_print(const struct clients *s)
+{
+    fprintf(stderr,
+            "clients: %" PRIu64 " asked, %" PRIu64 " answered, %" PRIu64 " refused, %" PRIu64
+            " unknown; %u of them, every %" PRIu64 " us\n",
+            s->asked, s->answered, s->refused, s->unknown, s->count, s->pace_us);
+    for (unsigned i = 0; i < s->count; i++) {
+        const struct request *r = s->client[i].request;
+        if (r != NULL)
+            fprintf(stderr, " %u asks node %u for kind %d, place %u: %s since %" PRIu64 " us\n", i,
+                    r->node->machine->index + 1, (int)r->kind, r->at,
+                    r->read != NULL ? "read" : "write",
+                    cluster_now(s->cluster) + PATIENCE_US - s->client[i].patience.at_us);
+        else if (s->client[i].over != NULL)
+            fprintf(stderr, " %u got %s from node %u for kind %d\n", i,
+                    status_name(s->client[i].over->status),
+                    s->client[i].over->node->machine->index + 1, (int)s->client[i].over->kind);
+    }
 }
 
 bool clients_busy(const struct clients *s)
 {
-    for (unsigned i = 0; i < CLIENTS; i++) {
+    for (unsigned i = 0; i < s->count; i++) {
         if (s->client[i].request != NULL)
             return true;
     }

@@ -12,7 +12,7 @@
 #include "sim/cluster.h"
 #include "sim/history.h"
 
-#define CLIENTS 6u
+#define CLIENTS_MAX 10u
 #define DIRECTORIES 12u
 
 struct request;
@@ -29,16 +29,23 @@ struct client {
 struct clients {
     struct cluster *cluster;
     struct history *history;
-    struct client client[CLIENTS];
+    struct client client[CLIENTS_MAX];
+    unsigned count;                   /* of them in this run */
     int64_t values;                   /* written so far: each once */
     int64_t last_value[REGISTERS];    /* what somebody tried to write last */
     int64_t directories[DIRECTORIES]; /* that may be there */
-    unsigned last_register;           /* somebody tried to write last */
+    unsigned last_register;           /* whose write was answered last */
     uint64_t pace_us;                 /* mean time between two requests of one */
     bool stopped;
+    /* Of those answered some were refused, of some the outcome is unknown; the rest is done. */
     uint64_t asked, answered, unknown, refused, digest;
     uint64_t read_rows;
 };
+
+static inline uint64_t clients_done(const struct clients *s)
+{
+    return s->answered - s->refused - s->unknown;
+}
 
 void clients_init(struct clients *s, struct cluster *c, struct history *h);
 void clients_begin(struct clients *s);
@@ -48,6 +55,8 @@ void clients_stop(struct clients *s);
 bool clients_busy(const struct clients *s);
 /* The process of N is gone, and all answers of it. */
 void clients_ended(struct clients *s, const struct node *n);
+/* On stderr, what each waits for. */
+void clients_print(const struct clients *s);
 /* Reads every register and every list at whoever serves them; false: nobody did in time. */
 bool clients_read_all(struct clients *s, uint64_t until_us);
 /* What was done is mixed into the digest. */

@@ -310,8 +310,8 @@ static void check_hash(struct cluster *c, const struct node *n, struct cl_shard 
 
 void cluster_look(struct cluster *c)
 {
-    /* A hash costs as much as the state has rows: one shard, five times a second. */
-    bool hashes = cluster_below(c, 40) == 0;
+    /* A hash costs as much as the state has rows: one shard, twice a second. */
+    bool hashes = cluster_below(c, 100) == 0;
     unsigned hashed = (unsigned)cluster_below(c, CL_SHARDS);
     for (unsigned i = 0; i < NODES; i++) {
         struct node *n = &c->nodes[i];
@@ -389,6 +389,11 @@ void cluster_heal(struct cluster *c)
     for (unsigned i = 0; i < NODES; i++) {
         struct node *n = &c->nodes[i];
         n->disk_hangs_until_us = 0;
+        if (n->disk.place != 0) /* it may have been put off until the disk would go on */
+            sim_world_at(c->world.sim, &n->disk, cluster_now(c));
+        if (n->job.place != 0)
+            sim_world_at(c->world.sim, &n->job, cluster_now(c));
+        cluster_lose_power_at(n, 0);
         env_sim_set_capacity(n->machine->env, 0);
         env_sim_fail_next_sync(n->machine->env, ST_OK);
         env_sim_lie(n->machine->env, c->skip_sync);

@@ -7,6 +7,7 @@
 #define MS 1000u
 #define SECOND 1000000u
 #define JUMP_US 3600000000ll
+#define SLOW_PACE_US (5u * SECOND)
 #define DISK_BYTES (12u << 20)
 
 const char *const trouble_names[TROUBLE_KINDS] = {
@@ -204,12 +205,15 @@ static void on_next(struct sim_event *e)
         enum trouble kind = (enum trouble)below(f, TROUBLE_KINDS);
         if ((f->kinds >> kind & 1) != 0 && make(f, kind)) {
             f->made[kind]++;
+            f->sum++;
             LOG_INFO("sim.fault", LOG_STR("kind", trouble_names[kind]),
                      LOG_U64("node", f->last + 1), LOG_U64("at_us", cluster_now(f->cluster)));
             break;
         }
     }
-    sim_world_at(f->cluster->world.sim, e, cluster_now(f->cluster) + between(f, 1, 2 * f->pace_us));
+    /* With two machines left each fault may be the end of all service. */
+    uint64_t pace_us = f->disk_lost ? 3 * f->pace_us : f->pace_us;
+    sim_world_at(f->cluster->world.sim, e, cluster_now(f->cluster) + between(f, 1, 2 * pace_us));
 }
 
 /* Now and then everything is mended, or faults would only pile up. */
@@ -235,6 +239,11 @@ void faults_begin(struct faults *f)
 {
     sim_world_at(f->cluster->world.sim, &f->next, 0);
     sim_world_at(f->cluster->world.sim, &f->heal, cluster_now(f->cluster) + 2 * SECOND);
+}
+
+void faults_slow(struct faults *f)
+{
+    f->pace_us = f->pace_us > SLOW_PACE_US ? f->pace_us : SLOW_PACE_US;
 }
 
 void faults_end(struct faults *f)

@@ -45,13 +45,15 @@ struct faults {
     uint64_t pace_us; /* mean time between two */
     uint32_t kinds;   /* bits: those of this run */
     bool disk_lost;   /* one machine's */
-    uint64_t made[TROUBLE_KINDS];
+    uint64_t made[TROUBLE_KINDS], sum;
     uint64_t heals;
     unsigned last; /* machine of the last one */
 };
 
 void faults_init(struct faults *f, struct cluster *c);
 void faults_begin(struct faults *f);
+/* From now on there are few. */
+void faults_slow(struct faults *f);
 /* No more of them, and all that can be mended is. */
 void faults_end(struct faults *f);
 

@@ -2,14 +2,14 @@
  * sim/main.c — runs seeds of a simulation, whole nodes or the transport alone.
  *
  *   sim [--seed N] [--count M] [--seconds S] [--broken MISTAKE] [--twice] [--verbose] [--log]
- *       [--marks FILE] [--jobs J] [--until-seconds T]
+ *       [--sums FILE] [--jobs J] [--until-seconds T]
  *   sim --transport [--seed N] [--count M] [--broken FAULT] [--twice] [--verbose] [--log]
  *
  * Each seed over whole nodes runs in a process of its own, J at a time. Prints what happened by
  * kind, and for a failure the command that repeats it. --twice runs each seed again and compares
  * the histories. --broken makes a mistake on purpose: then it is a failure if no seed fails.
- * --marks adds the names of the marks passed to FILE. --until-seconds starts no seed after T real
- * seconds.
+ * --sums adds what happened and the marks passed to what FILE has, and prints that. --until-seconds
+ * starts no seed after T real seconds.
  */
 #include "base/fault.h"
 #include "base/log.h"
@@ -22,7 +22,7 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: sim [--transport] [--seed N] [--count M] [--seconds S] [--broken MISTAKE]\n"
-            "           [--twice] [--verbose] [--log] [--marks FILE] [--jobs J] "
+            "           [--twice] [--verbose] [--log] [--sums FILE] [--jobs J] "
             "[--until-seconds T]\n");
     return 2;
 }
@@ -56,8 +56,8 @@ int main(int argc, char **argv)
             o.until_s = strtoull(argv[++i], NULL, 10);
         else if (strcmp(name, "--broken") == 0)
             o.broken = argv[++i];
-        else if (strcmp(name, "--marks") == 0)
-            o.marks = argv[++i];
+        else if (strcmp(name, "--sums") == 0)
+            o.sums = argv[++i];
         else
             return usage();
     }

@@ -9,7 +9,7 @@ struct sim_options {
     uint64_t first, count, seconds, until_s;
     unsigned jobs;
     bool twice, verbose;
-    const char *broken, *marks;
+    const char *broken, *sums;
 };
 
 /* The exit status. */

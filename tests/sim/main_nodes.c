@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "sim/main_internal.h"
-#include "sim/run.h"
+#include "sim/sums.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define JOBS_LIMIT 64u
-#define MARKS_LIMIT 1024u
 
 struct job {
     pid_t pid; /* 0: free */
@@ -30,10 +29,7 @@ struct job {
 struct all {
     const struct sim_options *options;
     struct job jobs[JOBS_LIMIT];
-    struct run_report sum;
-    uint64_t runs, failed, least_asked, least_faults, least_leaders;
-    char *marks[MARKS_LIMIT];
-    unsigned mark_count;
+    struct sums sums;
     uint64_t started_s;
 };
 
@@ -46,8 +42,7 @@ static uint64_t now_s(void)
 
 static void send_mark(void *arg, const char *name, uint64_t count)
 {
-    UNUSED(count);
-    fprintf(arg, "%s\n", name);
+    fprintf(arg, "%s %" PRIu64 "\n", name, count);
 }
 
 static _Noreturn void child(const struct sim_options *o, uint64_t seed, int fd)
@@ -81,56 +76,18 @@ static void start(struct all *a, struct job *j, uint64_t seed)
     j->seed = seed;
 }
 
-static void add_mark(struct all *a, char *name)
+/* A run that breaks no rule because little happened in it is no proof. */
+static bool enough(const struct sim_options *o, const struct run_report *r)
 {
-    name[strcspn(name, "\n")] = '\0';
-    for (unsigned i = 0; i < a->mark_count; i++) {
-        if (strcmp(a->marks[i], name) == 0)
-            return;
-    }
-    ASSERT(a->mark_count < MARKS_LIMIT);
-    a->marks[a->mark_count] = strdup(name);
-    ASSERT(a->marks[a->mark_count] != NULL);
-    a->mark_count++;
-}
-
-static void add(struct all *a, const struct run_report *r)
-{
-    struct run_report *s = &a->sum;
-    uint64_t faults = 0;
-    for (unsigned i = 0; i < TROUBLE_KINDS; i++) {
-        s->faults[i] += r->faults[i];
-        faults += r->faults[i];
-    }
-#define ADD(field) s->field += r->field
-    ADD(virtual_us);
-    ADD(asked);
-    ADD(answered);
-    ADD(unknown);
-    ADD(refused);
-    ADD(rows);
-    ADD(txns);
-    ADD(committed);
-    ADD(undecided);
-    ADD(leaders);
-    ADD(restarts);
-    ADD(repeated);
-    ADD(reordered);
-    ADD(installed);
-    ADD(offered);
-    ADD(cuts);
-    ADD(flushes);
-    ADD(lost);
-#undef ADD
-    a->least_asked = r->asked < a->least_asked ? r->asked : a->least_asked;
-    a->least_faults = faults < a->least_faults ? faults : a->least_faults;
-    a->least_leaders = r->leaders < a->least_leaders ? r->leaders : a->least_leaders;
+    return o->seconds < RUN_S_MIN || o->broken != NULL ||
+           (run_done(r) >= RUN_DONE_MIN && run_faults(r) >= RUN_FAULTS_MIN &&
+            r->leaders >= RUN_LEADERS_MIN);
 }
 
 static void fail(struct all *a, const struct job *j, const char *why)
 {
     const struct sim_options *o = a->options;
-    a->failed++;
+    a->sums.failed++;
     if (o->broken != NULL) {
         printf("found by seed %" PRIu64 "\n", j->seed);
         return;
@@ -145,24 +102,27 @@ static void fail(struct all *a, const struct job *j, const char *why)
 static void finish(struct all *a, struct job *j, int result)
 {
     struct run_report report;
-    char line[128];
+    char mark[128];
+    uint64_t count;
     FILE *in = fdopen(j->fd, "r");
     ASSERT(in != NULL);
     bool whole =
         fread(&report, sizeof report, 1, in) == 1 && WIFEXITED(result) && WEXITSTATUS(result) == 0;
-    while (whole && fgets(line, sizeof line, in) != NULL)
-        add_mark(a, line);
+    while (whole && fscanf(in, "%127s %" SCNu64, mark, &count) == 2)
+        sums_mark(&a->sums, mark, count);
     fclose(in);
     j->pid = 0;
-    a->runs++;
+    a->sums.seeds++;
     if (!whole) {
         fail(a, j, "it died");
     } else if (j->again && report.digest != j->digest) {
         fail(a, j, "its second run was another history");
     } else if (!report.good) {
         fail(a, j, "a rule is broken");
+    } else if (!enough(a->options, &report)) {
+        fail(a, j, "too little happened in it");
     } else {
-        add(a, &report);
+        sums_add(&a->sums, &report);
         if (a->options->verbose)
             printf("seed %" PRIu64 " ok %016" PRIx64 "\n", j->seed, report.digest);
     }
@@ -203,49 +163,16 @@ static bool busy(const struct all *a)
     return false;
 }
 
-static void print_report(const struct all *a)
-{
-    const struct run_report *r = &a->sum;
-    printf("seeds %" PRIu64 ", virtual seconds %" PRIu64 "\nfaults:", a->runs,
-           r->virtual_us / 1000000u);
-    for (unsigned i = 0; i < TROUBLE_KINDS; i++)
-        printf(" %s %" PRIu64, trouble_names[i], r->faults[i]);
-    printf("\nmessages: repeated %" PRIu64 " reordered %" PRIu64 "\n", r->repeated, r->reordered);
-    printf("nodes: leaders %" PRIu64 " restarts %" PRIu64 " disks lost %" PRIu64 " flushes %" PRIu64
-           " cuts %" PRIu64 " snapshots offered %" PRIu64 " installed %" PRIu64 "\n",
-           r->leaders, r->restarts, r->lost, r->flushes, r->cuts, r->offered, r->installed);
-    printf("requests: %" PRIu64 " answered %" PRIu64 " refused %" PRIu64 " unknown %" PRIu64
-           ", rows read %" PRIu64 ", transactions %" PRIu64 " committed %" PRIu64
-           ", histories undecided %" PRIu64 "\n",
-           r->asked, r->answered, r->refused, r->unknown, r->rows, r->txns, r->committed,
-           r->undecided);
-    if (a->runs > a->failed)
-        printf("least of a seed: requests %" PRIu64 " faults %" PRIu64 " leaders %" PRIu64 "\n",
-               a->least_asked, a->least_faults, a->least_leaders);
-}
-
-static void write_marks(const struct all *a)
-{
-    FILE *out = a->options->marks != NULL ? fopen(a->options->marks, "a") : NULL;
-    for (unsigned i = 0; out != NULL && i < a->mark_count; i++)
-        fprintf(out, "%s\n", a->marks[i]);
-    if (out != NULL)
-        fclose(out);
-}
-
 int main_nodes(const struct sim_options *o)
 {
-    struct all a = {.options = o,
-                    .least_asked = UINT64_MAX,
-                    .least_faults = UINT64_MAX,
-                    .least_leaders = UINT64_MAX,
-                    .started_s = now_s()};
+    struct all a = {.options = o, .started_s = now_s()};
+    sums_init(&a.sums);
     if (o->jobs == 0 || o->jobs > JOBS_LIMIT || (o->broken != NULL && !run_knows(o->broken))) {
         fprintf(stderr, "sim: no such mistake, or too many jobs\n");
         return 2;
     }
     for (uint64_t seed = o->first; seed - o->first < o->count; seed++) {
-        if (o->broken != NULL && a.failed > 0)
+        if (o->broken != NULL && a.sums.failed > 0)
             break;
         if (o->until_s > 0 && now_s() - a.started_s >= o->until_s)
             break;
@@ -255,9 +182,14 @@ int main_nodes(const struct sim_options *o)
     }
     while (busy(&a))
         wait_one(&a);
-    print_report(&a);
-    write_marks(&a);
-    if (a.failed > 0)
-        printf("FAILED: %" PRIu64 " of %" PRIu64 " seeds\n", a.failed, a.runs);
-    return (a.failed > 0) == (o->broken != NULL) ? 0 : 1;
+    uint64_t failed = a.sums.failed, seeds = a.sums.seeds;
+    printf("%" PRIu64 " seeds in %" PRIu64 " s\n", seeds, now_s() - a.started_s);
+    if (failed > 0)
+        printf("FAILED: %" PRIu64 " of %" PRIu64 " seeds\n", failed, seeds);
+    bool kept = o->sums == NULL || (sums_load(&a.sums, o->sums) && sums_save(&a.sums, o->sums));
+    if (!kept)
+        fprintf(stderr, "sim: %s cannot be read or written\n", o->sums);
+    sums_print(&a.sums);
+    sums_fini(&a.sums);
+    return kept && (failed > 0) == (o->broken != NULL) ? 0 : 1;
 }

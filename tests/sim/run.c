@@ -112,13 +112,25 @@ static bool wait_for(struct run *r, bool (*done)(struct cluster *c), uint64_t se
     return false;
 }
 
+static bool enough(const struct run *r)
+{
+    return clients_done(&r->clients) >= RUN_DONE_MIN && r->faults.sum >= RUN_FAULTS_MIN &&
+           r->cluster.leaders >= RUN_LEADERS_MIN;
+}
+
 static void safety(struct run *r, uint64_t seconds)
 {
     struct cluster *c = &r->cluster;
+    uint64_t last_us = cluster_now(c) + RUN_LONGER * seconds * SECOND;
     c->chaos = true;
     clients_begin(&r->clients);
     faults_begin(&r->faults);
     cluster_run(c, cluster_now(c) + seconds * SECOND);
+    while (seconds >= RUN_S_MIN && whole(r) && !enough(r) && cluster_now(c) < last_us) {
+        if (r->faults.sum >= RUN_FAULTS_MIN) /* so it is service that was rare */
+            faults_slow(&r->faults);
+        cluster_run(c, cluster_now(c) + SECOND);
+    }
     faults_end(&r->faults);
 }
 
@@ -133,10 +145,9 @@ static void liveness(struct run *r)
     struct cluster *c = &r->cluster;
     if (whole(r) && !wait_for(r, all_serve, LIVE_S))
         cluster_broken(c, "L1: after %u s not every shard has a leader", LIVE_S);
-    uint64_t answered = r->clients.answered - r->clients.refused - r->clients.unknown;
+    uint64_t done = clients_done(&r->clients);
     cluster_run(c, cluster_now(c) + 5 * SECOND);
-    if (whole(r) &&
-        r->clients.answered - r->clients.refused - r->clients.unknown < answered + CLIENTS)
+    if (whole(r) && clients_done(&r->clients) < done + r->clients.count)
         cluster_broken(c, "L2: clients do not get through");
     clients_stop(&r->clients);
     if (whole(r) && !wait_for(r, quiet, LIVE_S))
@@ -225,8 +236,10 @@ void run_seed(uint64_t seed, const struct run_options *o, struct run_report *out
         judge(&r);
     fill_report(&r);
     out->good = whole(&r);
-    if (!out->good && c->broken[0] == 'L')
+    if (!out->good && c->broken[0] == 'L') {
         state_print(c);
+        clients_print(&r.clients);
+    }
     if (!out->good)
         fprintf(stderr, "seed %" PRIu64 ", %" PRIu64 ".%06" PRIu64 " s: %s\n", seed,
                 cluster_now(c) / SECOND, cluster_now(c) % SECOND, c->broken);
