@@ -12,6 +12,7 @@
  * A3  Stamps ascend; a shard's time never goes back.
  */
 #include "base/codec.h"
+#include "base/fault.h"
 #include "kv/command.h"
 #include "kv/dedup.h"
 #include "kv/handler.h"
@@ -124,6 +125,12 @@ static status evaluate(struct kv_txn *t, const struct kv_command *c, struct aren
 
 /* -- applying ---------------------------------------------------------------------------------- */
 
+/* May C have been done before, and come again? Always told alike on all replicas. */
+static bool may_come_again(const struct kv_command *c)
+{
+    return c->origin.again && !fault_point("dedup.broken");
+}
+
 /* A command that was done before, or may have been: nothing changes but the position. */
 static status apply_again(struct kv_state *s, uint64_t index, uint64_t term,
                           const struct kv_command *c, struct arena *a, struct kv_applied *out)
@@ -157,7 +164,7 @@ static status apply_first(struct kv_state *s, uint64_t index, uint64_t term,
         kv_txn_publish(t);
     if (ack != 0)
         kv_state_queue_ack(s, ack);
-    if (c->origin.again)
+    if (may_come_again(c))
         kv_dedup_remember(s, &c->origin, out);
     kv_state_end(s);
     return ST_OK;
@@ -173,7 +180,7 @@ status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command
     ST_TRY(kv_command_decode(command, &c));
     if (c.stamp <= kv_state_record(s)->applied_ts)
         return ST_CORRUPT; /* A3 */
-    if (c.origin.again) {
+    if (may_come_again(&c)) {
         status st = apply_again(s, index, term, &c, a, out);
         if (st != ST_NOT_FOUND)
             return st;

@@ -33,6 +33,7 @@ static const char *const mistakes[] = {
     "ack_early",  /* answers what is in the own log alone */
     "lease_long", /* a leader serves reads after its lease */
     "no_floor",   /* a new leader stamps below what the one before let others read */
+    "drop_dedup", /* what is sent again is done again */
 };
 
 bool run_knows(const char *broken)
@@ -58,6 +59,8 @@ static void make_mistake(struct run *r, const char *broken)
         raft__broken = RAFT__BREAK_LEASE_LONG;
     else if (strcmp(broken, "no_floor") == 0)
         fault_arm("host.broken_floor", "always", 1);
+    else if (strcmp(broken, "drop_dedup") == 0)
+        fault_arm("dedup.broken", "always", 1);
 #endif
 }
 
