@@ -84,19 +84,26 @@ void obuf_shrink(struct obuf *o, size_t keep)
         obuf_fini(o);
 }
 
-uint8_t *obuf__grow(struct obuf *o, size_t n)
+void obuf_extend(struct obuf *o, size_t capacity)
 {
-    ASSERT(n <= SIZE_MAX / 4);
-    size_t capacity = o->capacity != 0 ? o->capacity : OBUF_FIRST_BYTES;
-    while (capacity - o->size < n)
-        capacity *= 2;
+    if (capacity <= o->capacity)
+        return;
     uint8_t *data = realloc(o->data, capacity);
     if (data == NULL)
         out_of_memory(capacity);
     memory_count(MEMORY_BUFFERS, (ptrdiff_t)(capacity - o->capacity));
     o->data = data;
     o->capacity = capacity;
-    return data + o->size;
+}
+
+uint8_t *obuf__grow(struct obuf *o, size_t n)
+{
+    ASSERT(n <= SIZE_MAX / 4);
+    size_t capacity = o->capacity != 0 ? o->capacity : OBUF_FIRST_BYTES;
+    while (capacity - o->size < n)
+        capacity *= 2;
+    obuf_extend(o, capacity);
+    return o->data + o->size;
 }
 
 void obuf_consume(struct obuf *o, size_t n)

@@ -35,9 +35,10 @@ struct obuf {
 
 void obuf_init(struct obuf *o);
 void obuf_fini(struct obuf *o);
-void obuf_reset(struct obuf *o);               /* keeps the memory */
-void obuf_shrink(struct obuf *o, size_t keep); /* frees capacity above KEEP if empty */
-void obuf_consume(struct obuf *o, size_t n);   /* drop N bytes from the front */
+void obuf_reset(struct obuf *o);                   /* keeps the memory */
+void obuf_shrink(struct obuf *o, size_t keep);     /* frees capacity above KEEP if empty */
+void obuf_extend(struct obuf *o, size_t capacity); /* to no more than that, if it has less */
+void obuf_consume(struct obuf *o, size_t n);       /* drop N bytes from the front */
 void obuf_patch_be32(struct obuf *o, size_t at, uint32_t v);
 
 /* -- inline: these run several times for every field of every row ------------------------------ */

@@ -52,6 +52,7 @@ struct cl_options {
     uint64_t sink_linger_us, sink_bytes;
     unsigned sink_records;
     uint64_t txn_bytes, txn_bytes_total;
+    uint64_t message_bytes;
     struct cl_log_options log;
 };
 void cl__options_read(const struct config *c, struct cl_options *o);
@@ -186,6 +187,8 @@ struct cl_node {
     unsigned bootstraps;                    /* of them, not yet applied */
     struct list open_transactions;          /* of cl_transaction */
     uint64_t txn_bytes;                     /* held by them */
+    _Atomic uint64_t message_bytes;         /* held by unfinished ones, any reactor */
+    _Atomic uint64_t messages_refused;
     unsigned clients, transactions;
     struct obuf encoding;                   /* a command on its way into its proposal */
     struct arena scratch[CL_SCRATCH_SPARE]; /* empty, for calls */

@@ -661,6 +661,22 @@ struct cl_reactor *cl_node_reactor(struct cl_node *n, unsigned i)
     return &n->reactors[i];
 }
 
+bool cl_node_take_message_memory(struct cl_node *n, size_t more)
+{
+    uint64_t held = atomic_fetch_add_explicit(&n->message_bytes, more, memory_order_relaxed);
+    if (held + more <= n->options.message_bytes)
+        return true;
+    atomic_fetch_sub_explicit(&n->message_bytes, more, memory_order_relaxed);
+    atomic_fetch_add_explicit(&n->messages_refused, 1, memory_order_relaxed);
+    return false;
+}
+
+void cl_node_give_message_memory(struct cl_node *n, size_t less)
+{
+    uint64_t held = atomic_fetch_sub_explicit(&n->message_bytes, less, memory_order_relaxed);
+    ASSERT(held >= less);
+}
+
 struct pool *cl_node_query_pool(struct cl_node *n)
 {
     return n->query_pool;

@@ -74,6 +74,11 @@ struct cl_reactor *cl_node_reactor(struct cl_node *n, unsigned i);
 struct pool *cl_node_query_pool(struct cl_node *n);
 struct pool *cl_node_parse_pool(struct cl_node *n); /* 64 MiB stacks */
 
+/* Memory for messages of clients that have not come whole; any thread. False: memory.messages has
+ * no more, and the message is not to be waited for. */
+bool cl_node_take_message_memory(struct cl_node *n, size_t more);
+void cl_node_give_message_memory(struct cl_node *n, size_t less);
+
 /* Databases: a name and its namespace. ST_NOT_FOUND. Now `metadb` (1) and `postgres` (2, for tools
  * that connect there first). */
 NODISCARD status cl_database_find(struct cl_node *n, bytes name, uint32_t *ns);

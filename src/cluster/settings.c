@@ -123,6 +123,9 @@ static const struct config_setting settings[] = {
      "memory of one open transaction; above it a statement fails with 53200"},
     {"transaction.memory_total", CONFIG_SIZE, "512MB", MB, 1ll << 50, NULL,
      "memory of all open transactions"},
+    {"memory.messages", CONFIG_SIZE, "256MB", MB, 1ll << 50, NULL,
+     "memory of clients' messages above 64kB that have not come whole; one more is dropped with "
+     "53200"},
 };
 
 const struct config_setting *cl_settings(unsigned *count)
@@ -197,6 +200,7 @@ void cl__options_read(const struct config *c, struct cl_options *o)
         .empty_store = config_bool(c, "recovery.empty_store"),
         .txn_bytes = number(c, "transaction.memory"),
         .txn_bytes_total = number(c, "transaction.memory_total"),
+        .message_bytes = number(c, "memory.messages"),
     };
     o->log = (struct cl_log_options){
         .segment_bytes = number(c, "log.segment_bytes"),

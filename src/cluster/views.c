@@ -172,6 +172,9 @@ static void memory_rows(struct cl_node *n, cl_emit *emit, void *arg)
         sum += size;
     }
     memory_row(emit, arg, "answers", answers, CL_SHARDS * (uint64_t)KV_DEDUP_BYTES_MAX);
+    memory_row(emit, arg, "unfinished messages", /* of the buffers above */
+               atomic_load_explicit(&n->message_bytes, memory_order_relaxed),
+               n->options.message_bytes);
     memory_row(emit, arg, "block cache", store.block_cache_bytes, n->options.block_cache_bytes);
     memory_row(emit, arg, "store write buffers", store.memtable_bytes, 0);
     memory_row(emit, arg, "store table readers", store.table_reader_bytes, 0);
@@ -194,6 +197,7 @@ static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
     struct cl_forward_stats f = {0};
     if (n->forward != NULL)
         cl_forward_stats(n->forward, &f);
+    uint64_t messages_refused = atomic_load_explicit(&n->messages_refused, memory_order_relaxed);
     const struct {
         const char *name;
         uint64_t value;
@@ -207,6 +211,7 @@ static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
                {"apply_stalls", c->stalls},
                {"memory_waits", c->memory_waits},
                {"memory_refused", c->memory_refused},
+               {"messages_refused", messages_refused},
                {"disk_full_refused", c->full_refused},
                {"forced_flushes", c->forced_flushes},
                {"led_asked", c->led_asked},

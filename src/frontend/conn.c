@@ -18,6 +18,11 @@
  * little (is_pressed). Nobody is woken when that is over: who has stopped reading has input to
  * handle, and reads on when that is done.
  *
+ * A message that has not come whole is kept in c->in. What that takes beyond FE_INPUT_PRESSED_BYTES
+ * is taken from memory.messages, which all connections share, before the buffer grows (C7): first
+ * come, first served. A message for which nothing is left is dropped as it comes, and then answered
+ * with an error. No one waits for memory that others hold, so nobody waits for ever.
+ *
  * Invariants
  *   C1  state changes only through move(), along rules[].
  *   C2  A closed connection has no descriptor and no watcher; it exists on for a session whose call
@@ -27,6 +32,8 @@
  *   C6  c->held is the connection's share of worker->held_bytes, as of the end of its last turn.
  *   C5  Interest in writing begins when the socket took less than there was, and only flush() turns
  *       it on or off: what is sent whole at the end of its turn costs no call to the poller.
+ *   C7  Where an unfinished message needs more than FE_INPUT_PRESSED_BYTES, c->charged is at least
+ *       the capacity of c->in; it falls with that at the end of a turn.
  *
  * Threads: one worker, one thread.
  */
@@ -45,6 +52,9 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* What one turn adds to the input at most: in TLS a record is read behind what came. */
+#define READ_ROOM (2 * FE_READ_BYTES)
 
 #define TO(s) (1u << (s))
 static const struct {
@@ -110,6 +120,8 @@ void fe_conn_new(struct fe_worker *w, int fd, bool refuse)
     loop_io_set(c->io, LOOP_READ);
 }
 
+static void count_held(struct fe_conn *c);
+
 static void forget(struct fe_conn **list, struct fe_conn *c, size_t offset)
 {
     struct fe_conn **p = list;
@@ -132,9 +144,10 @@ void fe_conn_free(struct fe_conn *c)
     if (c->next != NULL)
         c->next->link = c->link;
     w->conn_count--;
-    w->held_bytes -= c->held;
     obuf_fini(&c->in);
     obuf_fini(&c->out);
+    count_held(c);
+    ASSERT_INV("C7", c->charged == 0 && c->held == 0);
     fe_server_gone(w);
     memory_free(MEMORY_SESSIONS, c, sizeof *c);
 }
@@ -229,6 +242,13 @@ static void count_held(struct fe_conn *c)
     size_t now = c->in.capacity + c->out.capacity;
     c->worker->held_bytes += now - c->held;
     c->held = now;
+    size_t keep = c->in.capacity < c->charged ? c->in.capacity : c->charged;
+    if (c->in.capacity <= FE_INPUT_PRESSED_BYTES)
+        keep = 0;
+    if (keep < c->charged) {
+        cl_node_give_message_memory(c->worker->node, c->charged - keep);
+        c->charged = keep;
+    }
 }
 
 static bool is_pressed(const struct fe_conn *c)
@@ -523,9 +543,55 @@ static bool run_startup(struct fe_conn *c)
     return c->state == FE_CONN_STARTUP || c->state == FE_CONN_READY;
 }
 
+/* Room for more of the unfinished message of TOTAL bytes. False: there is none. */
+static bool make_room(struct fe_conn *c, size_t total)
+{
+    if (total <= FE_INPUT_PRESSED_BYTES)
+        return true;
+    obuf_consume(&c->in, c->in_at);
+    c->in_at = 0;
+    size_t capacity = c->in.capacity, most = total + READ_ROOM;
+    if (capacity - c->in.size < READ_ROOM) {
+        capacity = 2 * capacity < c->in.size + READ_ROOM ? c->in.size + READ_ROOM : 2 * capacity;
+        capacity = capacity < most ? capacity : most;
+    }
+    if (capacity > c->charged) {
+        if (!cl_node_take_message_memory(c->worker->node, capacity - c->charged))
+            return false;
+        c->charged = capacity;
+    }
+    obuf_extend(&c->in, capacity);
+    return true;
+}
+
+/* Nothing is kept of the unfinished message F. */
+static void drop_message(struct fe_conn *c, const struct fe_frame *f)
+{
+    ASSERT(f->total > input_left(c));
+    c->dropped = f->type;
+    c->dropping = f->total - input_left(c);
+    c->need = 0;
+    c->in_at = 0;
+    obuf_fini(&c->in);
+}
+
+static bool run_dropped(struct fe_conn *c)
+{
+    size_t n = c->dropping < input_left(c) ? c->dropping : input_left(c);
+    struct fe_frame f = {.type = c->dropped, .refused = true};
+    consume(c, n);
+    c->dropping -= n;
+    if (c->dropping > 0 || fe_session_message(c->session, &f) == FE_DEFERRED)
+        return false;
+    c->dropped = 0;
+    return c->state == FE_CONN_READY;
+}
+
 static bool run_message(struct fe_conn *c)
 {
     struct fe_frame f;
+    if (c->dropped != 0)
+        return run_dropped(c);
     enum fe_framing framing = fe_frame_next(bytes_make(c->in.data + c->in_at, input_left(c)), &f);
     if (c->session->ahead != NULL && framing != FE_FRAME_OK && framing != FE_FRAME_MORE)
         return false; /* its answers first */
@@ -539,6 +605,8 @@ static bool run_message(struct fe_conn *c)
     }
     if (framing == FE_FRAME_MORE) {
         c->need = f.total;
+        if (!make_room(c, f.total))
+            drop_message(c, &f);
         return false;
     }
     if (fe_session_message(c->session, &f) == FE_DEFERRED)
@@ -551,7 +619,7 @@ static bool run_message(struct fe_conn *c)
 
 static bool may_handle(struct fe_conn *c)
 {
-    if (input_left(c) == 0)
+    if (input_left(c) == 0 && c->dropped == 0)
         return false;
     if (c->state == FE_CONN_STARTUP)
         return true;

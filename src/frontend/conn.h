@@ -91,6 +91,8 @@ struct fe_conn {
     size_t in_at, out_at; /* handled; sent */
     size_t held;          /* of in and out, as counted in worker->held_bytes */
     size_t need;          /* bytes of the unfinished message at in_at, 0 = not known */
+    size_t charged;       /* of in, as taken from memory.messages */
+    size_t dropping;      /* bytes of a message without room that are still to come */
     uint64_t since_us;    /* of the accept; of the end of the session */
     int fd, interest;
     unsigned statements; /* asked for in the messages that ran last */
@@ -100,6 +102,7 @@ struct fe_conn {
     bool push;    /* the client asked for what there is */
     bool shut;    /* our side is shut down */
     bool ssl_asked, gss_asked, refuse;
+    uint8_t dropped; /* type of that message, until it is answered */
 };
 
 /* Takes FD over. */

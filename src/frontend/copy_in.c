@@ -437,6 +437,12 @@ void fe_copy_in_done(struct fe_session *s)
     consume(s);
 }
 
+void fe_copy_in_refuse(struct fe_session *s, status st)
+{
+    fe_copy_in_context(s);
+    fe_copy_in_abort(s, st);
+}
+
 void fe_copy_in_fail(struct fe_session *s, bytes body)
 {
     struct fe_msg_copy_fail m;

@@ -151,6 +151,8 @@ NODISCARD status fe_run_copy_in(struct fe_session *s, const struct pl_plan *plan
 void fe_copy_in_data(struct fe_session *s, bytes data);
 void fe_copy_in_done(struct fe_session *s);
 void fe_copy_in_fail(struct fe_session *s, bytes body);
+/* The error in work->err ends it. After fe_copy_in_settle. */
+void fe_copy_in_refuse(struct fe_session *s, status st);
 /* What is wrong with rows that came already is said before a message that is not CopyData is looked
  * at; that may end the mode. False: the message has to wait. */
 bool fe_copy_in_settle(struct fe_session *s);

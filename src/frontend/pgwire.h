@@ -92,6 +92,7 @@ struct fe_frame {
     uint8_t type;
     bytes body;
     size_t total; /* with the header */
+    bool refused; /* there is no memory for it: the body is not there */
 };
 /* The message at the front of IN. */
 enum fe_framing fe_frame_next(bytes in, struct fe_frame *out);

@@ -437,10 +437,33 @@ static void flush(struct fe_session *s, bytes body)
     fe_fail(s);
 }
 
+static status no_room(struct fe_session *s)
+{
+    struct err *err = &fe_work(s)->err;
+    err_set(err, ST_NO_MEMORY, "no memory for so long a message");
+    err_detail(err, "The unfinished messages of all clients hold memory.messages already.");
+    err_hint(err, "Send smaller messages, or the same one later.");
+    return ST_NO_MEMORY;
+}
+
+/* A message that was dropped while it came. */
+static void refused_message(struct fe_session *s)
+{
+    (void)no_room(s);
+    fe_fail(s);
+    if (!s->work->extended)
+        fe_ready(s);
+}
+
 static void copy_message(struct fe_session *s, const struct fe_frame *f)
 {
     switch (f->type) {
-    case 'd': fe_copy_in_data(s, f->body); break;
+    case 'd':
+        if (f->refused)
+            fe_copy_in_refuse(s, no_room(s));
+        else
+            fe_copy_in_data(s, f->body);
+        break;
     case 'c': fe_copy_in_done(s); break;
     case 'f': fe_copy_in_fail(s, f->body); break;
     case 'H':
@@ -458,6 +481,10 @@ static enum fe_handled normal_message(struct fe_session *s, const struct fe_fram
         loop_timer_stop(s->timer);
     if (strchr("QPBDEF", f->type) != NULL)
         fe_txn_settle(s);
+    if (f->refused && f->type != 'd') {
+        refused_message(s);
+        return FE_HANDLED;
+    }
     switch (f->type) {
     case 'Q': fe_simple_query(s, f->body); break;
     case 'P': fe_extended_parse(s, f->body); break;
@@ -482,7 +509,7 @@ enum fe_handled fe_session_message(struct fe_session *s, const struct fe_frame *
         return FE_DEFERRED;
     s->pinned = true;
     /* CopyDone writes the rows, Flush asks for nothing. */
-    bool settles = s->mode == FE_MODE_COPY_IN && strchr("dcH", f->type) == NULL;
+    bool settles = s->mode == FE_MODE_COPY_IN && (f->refused || strchr("dcH", f->type) == NULL);
     bool later = settles && !fe_copy_in_settle(s);
     if (later || s->conn->state != FE_CONN_READY) {
         s->pinned = false;

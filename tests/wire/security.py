@@ -308,7 +308,7 @@ def without_a_password_only_this_host_is_served(p):
 
 @test
 def the_first_superuser_password_closes_the_door(p):
-    p.write(superuser_reserved_connections=3, max_connections=30, auth__timeout="2s", auth__pending=15)
+    p.write(superuser_reserved_connections=3, max_connections=30, auth__timeout="2s", auth__pending=15, memory__messages="8MB")
     p.start()
     c = Conn(p.port).login("metadb")
     c.query("create role app login password 'app-pass'")
@@ -617,6 +617,80 @@ def a_tls_client_that_does_not_read_costs_little(p):
         rows = c.ready()
         assert len(rows) == 1 and len(rows[0]) > 200000
     assert grown < 24 << 20, "grown by %d MB" % (grown >> 20)
+
+
+@test
+def unfinished_messages_share_their_memory(p):
+    """memory.messages is 8 MB here: what goes beyond it is refused, and serves on."""
+    def bytes_held():
+        c = Conn(p.port).login("app", "app-pass")
+        row = c.query("select bytes from metadb.memory where what = 'unfinished messages'")
+        c.close()
+        return int(row[0][6:])
+
+    def long_query(size):
+        return msg("Q", b"select '" + b"x" * size + b"'\0")
+
+    other = Conn(p.port).login("app", "app-pass")
+    for tls in (None, p.tls()):
+        whole = long_query(900000)
+        c = Conn(p.port, tls).login("app", "app-pass")
+        c.send(whole)
+        assert len(c.ready()[0]) > 900000
+        assert bytes_held() == 0
+        waiting = []
+        for _ in range(16):  # all begin, none ends; the last ones go beyond the budget
+            waiting.append(Conn(p.port, p.tls() if tls else None).login("app", "app-pass"))
+            waiting[-1].send(whole[:-10])
+        end = time.monotonic() + 10
+        while bytes_held() < 5 << 20:
+            assert time.monotonic() < end, "they do not count"
+        assert bytes_held() <= 8 << 20
+        assert other.query("select 1")
+        served = 0
+        for w in waiting:
+            w.send(whole[-10:])
+            try:
+                served += len(w.ready()[0]) > 900000
+            except Refused as e:
+                assert e.state == "53200", str(e)
+            assert len(w.query("select 1")) == 1
+        assert 5 <= served < 16, served
+        assert bytes_held() == 0
+        for w in waiting:
+            w.close()
+
+        # Of an extended message everything up to Sync is dropped; of COPY the whole.
+        big = 9 << 20
+        c.send(msg("P", b"\0select '" + b"x" * big + b"'\0\0\0") + msg("H") + msg("B", b"\0\0\0\0\0\0\0\0"))
+        refused("53200", c.message)
+        c.send(msg("S"))
+        assert c.message() == ("Z", b"I")
+        c.query("begin")
+        refused("53200", c.query, "select '%s'" % ("x" * big))
+        refused("25P02", c.query, "select 1")
+        c.query("rollback")
+        c.send(msg("Q", b"copy kv (key, value) from stdin\0"))
+        assert c.message()[0] == "G"
+        c.send(msg("d", b"unfinished-1\tx\n") + msg("d", b"unfinished-2\t" + b"x" * big + b"\n") + msg("c"))
+        refused("53200", c.ready, text="message")
+        assert c.query("select key from kv where key = 'unfinished-1'") == []
+        c.send(msg("d", b"x" * big))  # outside COPY it is dropped in any case
+        c.query("select 1")
+
+        # Whoever goes gives back what it held, also in the middle of one that is dropped.
+        gone = Conn(p.port, p.tls() if tls else None).login("app", "app-pass")
+        gone.send(whole[:-10])
+        half = Conn(p.port, p.tls() if tls else None).login("app", "app-pass")
+        half.send(long_query(big)[:big - 100])
+        time.sleep(0.2)
+        gone.abort()
+        half.abort()
+        end = time.monotonic() + 10
+        while bytes_held() > 0:
+            assert time.monotonic() < end, "not given back"
+        c.close()
+    other.close()
 
 
 def memory(pid):
