@@ -640,6 +640,11 @@ struct kv_origin cl__node_origin(struct cl_node *n)
 
 /* -- what others may ask ----------------------------------------------------------------------- */
 
+int64_t cl_node_started(const struct cl_node *n)
+{
+    return cl__timestamptz(n->started_unix_us);
+}
+
 struct env *cl_node_env(struct cl_node *n)
 {
     return n->env;

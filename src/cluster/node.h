@@ -65,6 +65,8 @@ void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg);
 /* Joins threads and frees everything. After cl_node_stop's DONE. */
 void cl_node_close(struct cl_node *n);
 
+/* When it began, as a timestamptz. Any thread. */
+int64_t cl_node_started(const struct cl_node *n);
 struct env *cl_node_env(struct cl_node *n);
 const struct config *cl_node_config(struct cl_node *n);
 unsigned cl_node_reactor_count(const struct cl_node *n);

@@ -7,6 +7,8 @@
  */
 #include "planner/relations/relations.h"
 
+#define ARRAY_WORK_MAX (16u * 1024u * 1024u) /* comparisons of one call */
+
 #include <stdlib.h>
 
 static struct cell item_of(struct arena *a, bytes text, bool numbers)
@@ -418,6 +420,50 @@ static bool fn_all(struct rel_env *env, const struct cell *args, unsigned count,
     return quantified(env, args, false, out);
 }
 
+static bool holds_item(const struct rel_array *a, const struct cell *item)
+{
+    for (unsigned i = 0; i < a->count; i++)
+        if (a->items[i].kind != CELL_NULL && rel_cell_compare(&a->items[i], item) == 0)
+            return true;
+    return false;
+}
+
+/* How many elements of the second the first has; NULLs are in no array. */
+static bool common_items(struct rel_env *env, const struct cell *args, unsigned *have, unsigned *of)
+{
+    struct rel_array a, b;
+    bool numbers = args[2].i != 0;
+    if (!parse_arg(env, &args[0], numbers, &a) || !parse_arg(env, &args[1], numbers, &b))
+        return false;
+    if ((uint64_t)a.count * b.count > ARRAY_WORK_MAX)
+        return rel_fail(env, ST_LIMIT, "54000", "arrays are too long to compare");
+    *of = b.count;
+    *have = 0;
+    for (unsigned i = 0; i < b.count; i++)
+        *have += b.items[i].kind != CELL_NULL && holds_item(&a, &b.items[i]);
+    return true;
+}
+static bool fn_contains(struct rel_env *env, const struct cell *args, unsigned count,
+                        struct cell *out)
+{
+    UNUSED(count);
+    unsigned have, of;
+    if (!common_items(env, args, &have, &of))
+        return false;
+    *out = cell_int(have == of);
+    return true;
+}
+static bool fn_overlaps(struct rel_env *env, const struct cell *args, unsigned count,
+                        struct cell *out)
+{
+    UNUSED(count);
+    unsigned have, of;
+    if (!common_items(env, args, &have, &of))
+        return false;
+    *out = cell_int(have > 0);
+    return true;
+}
+
 /* A row (x, n) is text "(x,n)" of two integers. */
 static bool fn_row(struct rel_env *env, const struct cell *args, unsigned count, struct cell *out)
 {
@@ -457,6 +503,8 @@ const struct rel_function rel_array_functions[] = {
     {REL_FN_SUBSCRIPT, "xii", REL_RESULT_ELEMENT, false, fn_subscript},
     {REL_FN_ANY, "xxti", OID_BOOL, true, fn_any},
     {REL_FN_ALL, "xxti", OID_BOOL, true, fn_all},
+    {REL_FN_CONTAINS, "xxi", OID_BOOL, false, fn_contains},
+    {REL_FN_OVERLAPS, "xxi", OID_BOOL, false, fn_overlaps},
     {REL_FN_ROW, "xx", OID_XN, false, fn_row},
     {REL_FN_FIELD, "xi", OID_INT4, false, fn_field},
     {REL_FN_ARRAY_OUT, "xo", OID_TEXT_ARRAY, false, fn_array_out},

@@ -251,8 +251,11 @@ static bool parse_name(struct rel_env *env, bytes text, struct qualified *out)
     const char *s = arena_strdup(env->arena, text);
     *out = (struct qualified){0};
     for (unsigned i = 0;; i++) {
-        if (i == 2 || !take_part(&s, part, sizeof(part)))
+        if (i == 3 || !take_part(&s, part, sizeof(part)))
             return rel_fail(env, ST_INVALID, "42602", "invalid name syntax");
+        if (i == 2 && (!env->ctx->database || strcmp(out->schema, env->ctx->database) != 0))
+            return rel_fail(env, ST_UNSUPPORTED, "0A000",
+                            "cross-database references are not implemented");
         out->schema = out->name;
         out->name = arena_printf(env->arena, "%s", part);
         if (*s++ == 0)

@@ -166,6 +166,7 @@ struct catalog_snapshot *pl_catalog_snapshot(struct cl_node *node, const struct 
         copy_databases(s, node);
         copy_roles(s, node);
         s->config = cl_node_config(node);
+        s->started = cl_node_started(node);
     }
     for (unsigned i = 0; i < q->rel_count; i++) {
         const struct rel *r = q->rels[i];

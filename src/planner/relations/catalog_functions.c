@@ -324,16 +324,25 @@ FN_IS(now, cell_int(env->ctx->now))
 FN_IS(clock_timestamp, cell_int(env->ctx->clock_now))
 FN_IS(backend_pid, cell_int(env->ctx->backend_pid))
 FN_IS(zero, cell_int(0))
+FN_IS(no_items, cell_str("{}"))
+/* As the session's own function has it: one number a transaction, growing. */
+FN_IS(txid_current, cell_int(env->ctx->now))
+FN_IS(started, env->snap && env->snap->started ? cell_int(env->snap->started) : cell_null())
 
-/* extract('epoch' from …): seconds, of a time since 1970 and of an interval. */
-#define EPOCH_OFFSET_US 946684800000000
-FN(extract)
+/* Which of INSERT (8), UPDATE (4) and DELETE (16) it takes. */
+FN(relation_is_updatable)
 {
-    UNUSED(count);
-    if (strcasecmp(rel_cell_str(env, &args[0]), "epoch") != 0)
-        return rel_fail(env, ST_UNSUPPORTED, "0A000",
-                        "only extract(epoch from …) is supported here");
-    *out = cell_real(((double)args[1].i + (double)EPOCH_OFFSET_US) / 1e6);
+    UNUSED_ARGS();
+    const struct rel *r = rel_by_oid((uint32_t)args[0].i);
+    *out = cell_int(r && r->table && !r->table->read_only ? 28 : 0);
+    return true;
+}
+FN(column_is_updatable)
+{
+    UNUSED_ARGS();
+    const struct rel *r = rel_by_oid((uint32_t)args[0].i);
+    bool column = r && r->table && args[1].i >= 1 && args[1].i <= (int64_t)r->column_count;
+    *out = cell_int(column && !r->table->read_only && !r->table->columns[args[1].i - 1].read_only);
     return true;
 }
 
@@ -377,7 +386,8 @@ const struct rel_function rel_catalog_functions[] = {
     {"shobj_description", "on", OID_TEXT, false, fn_null},
     {"col_description", "oi", OID_TEXT, false, fn_null},
     {"pg_relation_is_publishable", "r", OID_BOOL, false, fn_no},
-    {"pg_relation_is_updatable", "rb", OID_INT4, false, fn_zero},
+    {"pg_relation_is_updatable", "rb", OID_INT4, false, fn_relation_is_updatable},
+    {"pg_column_is_updatable", "rib", OID_BOOL, false, fn_column_is_updatable},
     {"pg_table_size", "r", OID_INT8, false, fn_null},
     {"pg_total_relation_size", "r", OID_INT8, false, fn_null},
     {"pg_relation_size", "r?t", OID_INT8, false, fn_null},
@@ -399,9 +409,12 @@ const struct rel_function rel_catalog_functions[] = {
     {"transaction_timestamp", "", OID_TIMESTAMPTZ, false, fn_now},
     {"statement_timestamp", "", OID_TIMESTAMPTZ, false, fn_now},
     {"clock_timestamp", "", OID_TIMESTAMPTZ, false, fn_clock_timestamp},
-    {"extract", "tp", OID_NUMERIC, false, fn_extract},
-    {"date_part", "tp", OID_FLOAT8, false, fn_extract},
     {"pg_backend_pid", "", OID_INT4, false, fn_backend_pid},
+    {"txid_current", "", OID_INT8, false, fn_txid_current},
+    {"pg_blocking_pids", "i", OID_INT4_ARRAY, false, fn_no_items},
+    {"pg_postmaster_start_time", "", OID_TIMESTAMPTZ, false, fn_started},
+    {"pg_conf_load_time", "", OID_TIMESTAMPTZ, false, fn_started},
+    {"pg_last_xact_replay_timestamp", "", OID_TIMESTAMPTZ, true, fn_null},
     {"pg_is_in_recovery", "", OID_BOOL, false, fn_no},
     {"pg_is_other_temp_schema", "o", OID_BOOL, false, fn_no},
     {"pg_my_temp_schema", "", OID_OID, false, fn_zero},

@@ -201,6 +201,8 @@ static int register_all(struct ev_run *run)
     if (rc == SQLITE_OK)
         rc = sqlite3_create_module_v2(run->db, REL_SQL_SERIES, &ev_function_module, run, NULL);
     if (rc == SQLITE_OK)
+        rc = sqlite3_create_module_v2(run->db, REL_SQL_UNNEST_MANY, &ev_many_module, run, NULL);
+    if (rc == SQLITE_OK)
         rc = sqlite3_create_function_v2(run->db, REL_SQL_SINGLE, 1, SQLITE_UTF8, run, NULL,
                                         ev_single_step, ev_single_final, NULL);
     if (rc == SQLITE_OK)

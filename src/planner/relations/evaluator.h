@@ -39,6 +39,7 @@ struct ev_relation {
 };
 extern const sqlite3_module ev_table_module;    /* with a struct ev_relation */
 extern const sqlite3_module ev_function_module; /* with the struct ev_run */
+extern const sqlite3_module ev_many_module;     /* the same */
 
 /* evaluator_aggregates.c: array_agg, string_agg, and the one row of a scalar sub-query */
 void ev_agg_step(sqlite3_context *c, int argc, sqlite3_value **argv);

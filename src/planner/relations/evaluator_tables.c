@@ -362,3 +362,146 @@ const sqlite3_module ev_function_module = {
     .xColumn = function_column,
     .xRowid = function_rowid,
 };
+
+/* ---- pg_unnest_many(count, array, numbers, …) ---- */
+
+enum { MANY_ORD = REL_UNNEST_MAX, MANY_COUNT };
+struct many_cursor {
+    sqlite3_vtab_cursor base;
+    struct arena arena;
+    struct rel_array arrays[REL_UNNEST_MAX];
+    int64_t at, count;
+};
+
+static int many_connect(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                        sqlite3_vtab **out, char **message)
+{
+    UNUSED(argc);
+    UNUSED(argv);
+    UNUSED(message);
+    struct ev_run *run = aux;
+    struct obuf o;
+    obuf_init(&o);
+    obuf_put(&o, "CREATE TABLE x(", 15);
+    char text[64];
+    for (unsigned i = 1; i <= REL_UNNEST_MAX; i++)
+        obuf_put(&o, text, (size_t)snprintf(text, sizeof(text), "value%u,", i));
+    obuf_put(&o, "ord,count HIDDEN", 16);
+    for (unsigned i = 1; i <= REL_UNNEST_MAX; i++)
+        obuf_put(&o, text,
+                 (size_t)snprintf(text, sizeof(text), ",array%u HIDDEN,numbers%u HIDDEN", i, i));
+    obuf_put(&o, ")", 2);
+    int rc = sqlite3_declare_vtab(db, (const char *)o.data);
+    obuf_fini(&o);
+    if (rc != SQLITE_OK)
+        return rc;
+    struct function_table *t = ARENA_NEW(run->env->keep, struct function_table);
+    t->run = run;
+    *out = &t->base;
+    return SQLITE_OK;
+}
+
+/* Arguments are equalities on the hidden columns, those that were given from the first on. */
+static int many_best_index(sqlite3_vtab *v, sqlite3_index_info *info)
+{
+    UNUSED(v);
+    int found = 0;
+    for (int i = 0; i < info->nConstraint; i++) {
+        const struct sqlite3_index_constraint *c = &info->aConstraint[i];
+        if (c->op != SQLITE_INDEX_CONSTRAINT_EQ || c->iColumn < MANY_COUNT)
+            continue;
+        if (!c->usable)
+            return SQLITE_CONSTRAINT;
+        info->aConstraintUsage[i].argvIndex = c->iColumn - MANY_COUNT + 1;
+        info->aConstraintUsage[i].omit = 1;
+        found++;
+    }
+    info->estimatedCost = 10;
+    info->estimatedRows = 10;
+    return found > 0 ? SQLITE_OK : SQLITE_CONSTRAINT;
+}
+
+static int many_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out)
+{
+    UNUSED(v);
+    struct many_cursor *c = sqlite3_malloc(sizeof(*c));
+    if (!c)
+        return SQLITE_NOMEM;
+    memset(c, 0, sizeof(*c));
+    arena_init(&c->arena, 1024);
+    *out = &c->base;
+    return SQLITE_OK;
+}
+static int many_close(sqlite3_vtab_cursor *v)
+{
+    arena_fini(&((struct many_cursor *)v)->arena);
+    sqlite3_free(v);
+    return SQLITE_OK;
+}
+
+static int many_filter(sqlite3_vtab_cursor *v, int index, const char *text, int argc,
+                       sqlite3_value **argv)
+{
+    UNUSED(index);
+    UNUSED(text);
+    struct many_cursor *c = (struct many_cursor *)v;
+    struct rel_env *env = ((struct function_table *)v->pVtab)->run->env;
+    arena_reset(&c->arena);
+    memset(c->arrays, 0, sizeof(c->arrays));
+    c->at = c->count = 0;
+    int count = (argc - 1) / 2;
+    ASSERT(argc % 2 == 1 && count <= (int)REL_UNNEST_MAX);
+    for (int i = 0; i < count; i++) {
+        struct cell array = ev_cell(argv[1 + 2 * i]);
+        if (array.kind != CELL_TEXT)
+            continue;
+        if (!rel_array_parse(&c->arena, arena_copy(&c->arena, array.b),
+                             sqlite3_value_int(argv[2 + 2 * i]) != 0, &c->arrays[i])) {
+            (void)rel_fail(env, ST_INVALID, "22P02", "malformed array literal: \"%.*s\"",
+                           (int)array.b.size, (const char *)array.b.data);
+            return SQLITE_ERROR;
+        }
+        if (c->arrays[i].count > c->count)
+            c->count = c->arrays[i].count;
+    }
+    return SQLITE_OK;
+}
+static int many_next(sqlite3_vtab_cursor *v)
+{
+    ((struct many_cursor *)v)->at++;
+    return SQLITE_OK;
+}
+static int many_eof(sqlite3_vtab_cursor *v)
+{
+    const struct many_cursor *c = (const struct many_cursor *)v;
+    return c->at >= c->count;
+}
+static int many_column(sqlite3_vtab_cursor *v, sqlite3_context *ctx, int column)
+{
+    const struct many_cursor *c = (const struct many_cursor *)v;
+    struct cell out = cell_null();
+    if (column == MANY_ORD)
+        out = cell_int(c->at + 1);
+    else if (column < MANY_ORD && c->at < (int64_t)c->arrays[column].count)
+        out = c->arrays[column].items[c->at];
+    ev_result(ctx, &out);
+    return SQLITE_OK;
+}
+static int many_rowid(sqlite3_vtab_cursor *v, sqlite3_int64 *out)
+{
+    *out = ((const struct many_cursor *)v)->at;
+    return SQLITE_OK;
+}
+
+const sqlite3_module ev_many_module = {
+    .xConnect = many_connect,
+    .xBestIndex = many_best_index,
+    .xDisconnect = table_disconnect,
+    .xOpen = many_open,
+    .xClose = many_close,
+    .xFilter = many_filter,
+    .xNext = many_next,
+    .xEof = many_eof,
+    .xColumn = many_column,
+    .xRowid = many_rowid,
+};

@@ -1,28 +1,52 @@
 /*
  * planner/relations/functions.c — the registry of scalar functions and what they share.
  *
- * A function's number is its position in the four parts, one after another; it is not stored
+ * A function's number is its position in the parts, one after another; it is not stored
  * anywhere, so order is free. The same name may appear more than once with different numbers of
  * arguments.
  */
-#include "planner/relations/relations.h"
+#include "planner/relations/pg_rows.h"
 
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+static const struct {
+    const struct rel_function *list;
+    const unsigned *count;
+} parts[] = {
+    {rel_text_functions, &rel_text_function_count},
+    {rel_match_functions, &rel_match_function_count},
+    {rel_number_functions, &rel_number_function_count},
+    {rel_time_functions, &rel_time_function_count},
+    {rel_json_functions, &rel_json_function_count},
+    {rel_array_functions, &rel_array_function_count},
+    {rel_catalog_functions, &rel_catalog_function_count},
+    {rel_privilege_functions, &rel_privilege_function_count},
+};
+
 const struct rel_function *rel_function_at(unsigned i)
 {
-    if (i < rel_text_function_count)
-        return &rel_text_functions[i];
-    i -= rel_text_function_count;
-    if (i < rel_array_function_count)
-        return &rel_array_functions[i];
-    i -= rel_array_function_count;
-    if (i < rel_catalog_function_count)
-        return &rel_catalog_functions[i];
-    i -= rel_catalog_function_count;
-    return i < rel_privilege_function_count ? &rel_privilege_functions[i] : NULL;
+    for (unsigned p = 0; p < ARRAY_LEN(parts); p++) {
+        if (i < *parts[p].count)
+            return &parts[p].list[i];
+        i -= *parts[p].count;
+    }
+    return NULL;
+}
+
+unsigned rel_function_count(void)
+{
+    unsigned count = 0;
+    for (unsigned p = 0; p < ARRAY_LEN(parts); p++)
+        count += *parts[p].count;
+    return count;
+}
+
+bool rel__too_long(struct rel_env *env)
+{
+    return rel_fail(env, ST_LIMIT, "54000",
+                    "result of a catalogue function is longer than %u bytes", REL_RESULT_BYTES_MAX);
 }
 
 void rel_function_arity(const struct rel_function *f, unsigned *min, unsigned *max)

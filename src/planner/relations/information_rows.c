@@ -266,11 +266,12 @@ static void column(struct rel_build *b, const struct rel *r, unsigned c)
     struct cell octets = !is_array && (type == OID_TEXT || type == OID_VARCHAR) ? I(1073741824) : N;
     struct cell data_type = is_array ? T("ARRAY") : cell_bytes(rel_type_format(b->arena, type, -1));
     bool writable = r->table && !r->table->read_only && !r->table->columns[c].read_only;
-    EMIT(b, catalog(b), T(r->schema), T(r->name), T(r->columns[c].name), I(c + 1), N,
-         r->columns[c].not_null ? NO : YES, data_type, N, octets, n.precision, n.radix, n.scale,
-         time, N, N, N, N, N, N, N, N, N, N, N, catalog(b), T("pg_catalog"),
+    EMIT(b, catalog(b), T(r->schema), T(r->name), T(r->columns[c].name), I(c + 1),
+         T(r->columns[c].def), r->columns[c].not_null ? NO : YES, data_type, N, octets, n.precision,
+         n.radix, n.scale, time, N, N, N, N, N, N, N, N, N, N, N, catalog(b), T("pg_catalog"),
          T(is_array ? arena_printf(b->arena, "_%s", t->name) : t->name), N, N, N, N,
-         T(arena_printf(b->arena, "%u", c + 1)), NO, NO, N, N, N, N, N, NO, T("NEVER"), N,
+         T(arena_printf(b->arena, "%u", c + 1)), NO, r->columns[c].identity ? YES : NO,
+         T(r->columns[c].identity ? "BY DEFAULT" : NULL), N, N, N, N, NO, T("NEVER"), N,
          writable ? YES : NO);
 }
 

@@ -57,7 +57,8 @@ static const char *parse_column(const char *spec, struct rel_column *out)
     const char *end = strchr(colon, ' ');
     if (!end)
         end = colon + strlen(colon);
-    out->name = arena_strdup(&model.arena, bytes_make(spec, (size_t)(colon - spec)));
+    *out = (struct rel_column){
+        .name = arena_strdup(&model.arena, bytes_make(spec, (size_t)(colon - spec)))};
     bytes type = bytes_make(colon + 1, (size_t)(end - colon - 1));
     out->not_null = type.size > 0 && type.data[type.size - 1] == '!';
     type.size -= out->not_null;
@@ -87,6 +88,29 @@ static void add_defs(const char *schema, const struct rel_def *defs, unsigned co
     }
 }
 
+/* What kv/values.c gives a column that an INSERT leaves out, as SQL. A directory has others for
+ * mode (493) and nlink (2). The id of meta is drawn. */
+static const char *default_of(enum kv_table table, unsigned column)
+{
+    if (table == KV_OBJECT)
+        return column == OBJECT_SIZE ? "0" : column == OBJECT_MTIME ? "now()" : NULL;
+    if (table != KV_META)
+        return NULL;
+    switch (column) {
+    case META_TYPE: return "'f'::\"char\"";
+    case META_MODE: return "420";
+    case META_UID:
+    case META_GID:
+    case META_SIZE: return "0";
+    case META_NLINK: return "1";
+    case META_ATIME:
+    case META_MTIME:
+    case META_CTIME:
+    case META_BTIME: return "now()";
+    default: return NULL;
+    }
+}
+
 static void add_tables(void)
 {
     const struct kv_table_def *t;
@@ -98,6 +122,8 @@ static void add_tables(void)
                 .name = t->columns[c].name,
                 .type = pl_type_of(t->columns[c].type),
                 .not_null = t->columns[c].not_null || t->columns[c].key,
+                .identity = t->table == KV_META && c == META_ID,
+                .def = default_of(t->table, c),
             };
         r->columns = columns;
         r->column_count = t->column_count;

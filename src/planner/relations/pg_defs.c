@@ -30,7 +30,7 @@ const struct rel_def rel_pg_defs[] = {
      NULL},
     {2604, "pg_attrdef", 'r',
      "oid:oid! adrelid:oid! adnum:int2! adbin:pg_node_tree!",
-     NULL},
+     rel__attrdef},
     {1249, "pg_attribute", 'r',
      "attrelid:oid! attname:name! atttypid:oid! attstattarget:int4! attlen:int2! "
      "attnum:int2! attndims:int4! attcacheoff:int4! atttypmod:int4! attbyval:bool! "
@@ -277,6 +277,10 @@ const struct rel_def rel_pg_defs[] = {
     {2396, "pg_shdescription", 'r',
      "objoid:oid! classoid:oid! description:text!",
      NULL},
+    {12052, "pg_seclabels", 'v',
+     "objoid:oid classoid:oid objsubid:int4 objtype:text objnamespace:oid objname:text "
+     "provider:text label:text",
+     NULL},
     {3592, "pg_shseclabel", 'r',
      "objoid:oid! classoid:oid! provider:text! label:text!",
      NULL},
@@ -287,6 +291,29 @@ const struct rel_def rel_pg_defs[] = {
      "state_change:timestamptz wait_event_type:text wait_event:text state:text "
      "backend_xid:xid backend_xmin:xid query_id:int8 query:text backend_type:text",
      rel__stat_activity},
+    {12147, "pg_stat_all_indexes", 'v',
+     "relid:oid indexrelid:oid schemaname:name relname:name indexrelname:name idx_scan:int8 "
+     "idx_tup_read:int8 idx_tup_fetch:int8",
+     rel__stat_indexes},
+    {12137, "pg_stat_all_tables", 'v',
+     "relid:oid schemaname:name relname:name seq_scan:int8 seq_tup_read:int8 idx_scan:int8 "
+     "idx_tup_fetch:int8 n_tup_ins:int8 n_tup_upd:int8 n_tup_del:int8 n_tup_hot_upd:int8 "
+     "n_live_tup:int8 n_dead_tup:int8 n_mod_since_analyze:int8 n_ins_since_vacuum:int8 "
+     "last_vacuum:timestamptz last_autovacuum:timestamptz last_analyze:timestamptz "
+     "last_autoanalyze:timestamptz vacuum_count:int8 autovacuum_count:int8 "
+     "analyze_count:int8 autoanalyze_count:int8",
+     rel__stat_tables},
+    {12278, "pg_stat_archiver", 'v',
+     "archived_count:int8 last_archived_wal:text last_archived_time:timestamptz "
+     "failed_count:int8 last_failed_wal:text last_failed_time:timestamptz "
+     "stats_reset:timestamptz",
+     NULL},
+    {12282, "pg_stat_bgwriter", 'v',
+     "checkpoints_timed:int8 checkpoints_req:int8 checkpoint_write_time:float8 "
+     "checkpoint_sync_time:float8 buffers_checkpoint:int8 buffers_clean:int8 "
+     "maxwritten_clean:int8 buffers_backend:int8 buffers_backend_fsync:int8 "
+     "buffers_alloc:int8 stats_reset:timestamptz",
+     NULL},
     {12261, "pg_stat_gssapi", 'v',
      "pid:int4 gss_authenticated:bool principal:text encrypted:bool",
      NULL},
@@ -306,6 +333,14 @@ const struct rel_def rel_pg_defs[] = {
      "write_lag:interval flush_lag:interval replay_lag:interval sync_priority:int4 "
      "sync_state:text reply_time:timestamptz",
      NULL},
+    {12250, "pg_stat_ssl", 'v',
+     "pid:int4 ssl:bool version:text cipher:text bits:int4 client_dn:text "
+     "client_serial:numeric issuer_dn:text",
+     NULL},
+    {12171, "pg_stat_user_indexes", 'v',
+     "relid:oid indexrelid:oid schemaname:name relname:name indexrelname:name idx_scan:int8 "
+     "idx_tup_read:int8 idx_tup_fetch:int8",
+     rel__stat_indexes},
     {12161, "pg_stat_user_tables", 'v',
      "relid:oid schemaname:name relname:name seq_scan:int8 seq_tup_read:int8 idx_scan:int8 "
      "idx_tup_fetch:int8 n_tup_ins:int8 n_tup_upd:int8 n_tup_del:int8 n_tup_hot_upd:int8 "
@@ -313,7 +348,17 @@ const struct rel_def rel_pg_defs[] = {
      "last_vacuum:timestamptz last_autovacuum:timestamptz last_analyze:timestamptz "
      "last_autoanalyze:timestamptz vacuum_count:int8 autovacuum_count:int8 "
      "analyze_count:int8 autoanalyze_count:int8",
-     NULL},
+     rel__stat_tables},
+    {12176, "pg_statio_all_tables", 'v',
+     "relid:oid schemaname:name relname:name heap_blks_read:int8 heap_blks_hit:int8 "
+     "idx_blks_read:int8 idx_blks_hit:int8 toast_blks_read:int8 toast_blks_hit:int8 "
+     "tidx_blks_read:int8 tidx_blks_hit:int8",
+     rel__statio_tables},
+    {12184, "pg_statio_user_tables", 'v',
+     "relid:oid schemaname:name relname:name heap_blks_read:int8 heap_blks_hit:int8 "
+     "idx_blks_read:int8 idx_blks_hit:int8 toast_blks_read:int8 toast_blks_hit:int8 "
+     "tidx_blks_read:int8 tidx_blks_hit:int8",
+     rel__statio_tables},
     {3381, "pg_statistic_ext", 'r',
      "oid:oid! stxrelid:oid! stxname:name! stxnamespace:oid! stxowner:oid! "
      "stxstattarget:int4! stxkeys:int2vector! stxkind:char[]! stxexprs:pg_node_tree",

@@ -6,6 +6,7 @@
  * from the session (its role, its database, its settings).
  */
 #include "planner/relations/pg_rows.h"
+#include "cluster/roles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,12 +276,38 @@ void rel__opfamily(struct rel_build *b)
 
 /* ---- relations, their columns and keys ---- */
 
+/* What roles were given on the session's database holds for every table in it; NULL: nothing was
+ * given to anybody. The superusers' all is said of the owner alone. */
+static const char *table_acl(struct rel_build *b, const struct kv_table_def *t)
+{
+    unsigned count, databases;
+    const struct rel_role *r = rel__role_list(b->env, &count);
+    const struct rel_database *d = rel__database_list(b->env, &databases);
+    unsigned at = 0;
+    const char *database = b->env->ctx->database;
+    while (at < databases && (!database || strcmp(d[at].name, database) != 0))
+        at++;
+    const char *acl = NULL;
+    for (unsigned i = 0; at < databases && i < count; i++) {
+        unsigned bits = r[i].superuser || !r[i].privileges ? 0 : r[i].privileges[at];
+        bool writes = (bits & CL_MAY_WRITE) && !t->read_only, reads = bits & CL_MAY_READ;
+        if (!writes && !reads)
+            continue;
+        bytes name = rel_quote_ident(b->arena, bytes_str(r[i].name));
+        acl = arena_printf(b->arena, "%s,%.*s=%s%s%s/metadb", acl ? acl : "metadb=arwdDxt/metadb",
+                           (int)name.size, (const char *)name.data, writes ? "a" : "",
+                           reads ? "r" : "", writes ? "wd" : "");
+    }
+    return acl ? arena_printf(b->arena, "{%s}", acl) : NULL;
+}
+
 struct class_like {
     uint32_t oid, schema, type, am;
     const char *name;
     char kind, identity;
     unsigned columns;
     bool has_index;
+    const char *acl;
 };
 static void class_row(struct rel_build *b, struct class_like c)
 {
@@ -288,7 +315,7 @@ static void class_row(struct rel_build *b, struct class_like c)
     EMIT(b, I(c.oid), T(c.name), I(c.schema), I(c.type), I(0), I(OID_OWNER), I(c.am),
          I(stored ? c.oid : 0), I(0), I(0), cell_real(stored ? -1 : 0), I(0), I(0), I(c.has_index),
          FALSE, T("p"), letter(c.kind), I(c.columns), I(0), FALSE, FALSE, FALSE, FALSE, FALSE, TRUE,
-         letter(c.identity), FALSE, I(0), I(0), I(0), N, N, N);
+         letter(c.identity), FALSE, I(0), I(0), I(0), T(c.acl), N, N);
 }
 
 void rel__class(struct rel_build *b)
@@ -303,7 +330,8 @@ void rel__class(struct rel_build *b)
                                          .kind = r->kind,
                                          .identity = r->table ? 'd' : 'n',
                                          .columns = r->column_count,
-                                         .has_index = r->table != NULL});
+                                         .has_index = r->table != NULL,
+                                         .acl = r->table ? table_acl(b, r->table) : NULL});
         if (r->table)
             class_row(b, (struct class_like){.oid = r->oid + REL_PKEY_INDEX,
                                              .schema = r->schema_oid,
@@ -320,7 +348,7 @@ struct attribute {
     const char *name;
     uint32_t type;
     unsigned number;
-    bool not_null;
+    bool not_null, has_default, identity;
 };
 static void attribute_row(struct rel_build *b, struct attribute a)
 {
@@ -329,8 +357,8 @@ static void attribute_row(struct rel_build *b, struct attribute a)
     char align = !is_array ? t->align : t->align == 'd' ? 'd' : 'i';
     EMIT(b, I(a.relation), T(a.name), I(a.type), I(-1), I(is_array ? -1 : t->size), I(a.number),
          I(is_array), I(-1), I(-1), I(!is_array && t->byval), letter(align),
-         letter(is_array ? 'x' : t->storage), T(""), I(a.not_null), FALSE, FALSE, T(""), T(""),
-         FALSE, TRUE, I(0), I(t->collation), N, N, N, N);
+         letter(is_array ? 'x' : t->storage), T(""), I(a.not_null), I(a.has_default), FALSE,
+         T(a.identity ? "d" : ""), T(""), FALSE, TRUE, I(0), I(t->collation), N, N, N, N);
 }
 
 void rel__attribute(struct rel_build *b)
@@ -338,11 +366,18 @@ void rel__attribute(struct rel_build *b)
     for (unsigned i = 0; i < rel_count(); i++) {
         const struct rel *r = rel_at(i);
         for (unsigned c = 0; c < r->column_count; c++)
-            attribute_row(b, (struct attribute){r->oid, r->columns[c].name, r->columns[c].type,
-                                                c + 1, r->columns[c].not_null});
+            attribute_row(b, (struct attribute){.relation = r->oid,
+                                                .name = r->columns[c].name,
+                                                .type = r->columns[c].type,
+                                                .number = c + 1,
+                                                .not_null = r->columns[c].not_null,
+                                                .has_default = r->columns[c].def != NULL,
+                                                .identity = r->columns[c].identity});
         for (unsigned c = 0; r->table && c < r->table->key_count; c++)
-            attribute_row(b, (struct attribute){r->oid + REL_PKEY_INDEX, r->columns[c].name,
-                                                r->columns[c].type, c + 1, false});
+            attribute_row(b, (struct attribute){.relation = r->oid + REL_PKEY_INDEX,
+                                                .name = r->columns[c].name,
+                                                .type = r->columns[c].type,
+                                                .number = c + 1});
     }
 }
 
@@ -373,6 +408,16 @@ static int64_t key_option(const struct rel *r, unsigned c)
     UNUSED(r);
     UNUSED(c);
     return 0;
+}
+
+void rel__attrdef(struct rel_build *b)
+{
+    for (unsigned i = 0; i < rel_count(); i++) {
+        const struct rel *r = rel_at(i);
+        for (unsigned c = 0; c < r->column_count; c++)
+            if (r->columns[c].def)
+                EMIT(b, I(r->oid + REL_DEFAULT + c), I(r->oid), I(c + 1), T(r->columns[c].def));
+    }
 }
 
 void rel__index(struct rel_build *b)
@@ -572,6 +617,37 @@ void rel__proc(struct rel_build *b)
     const struct cl_function *f = cl_functions(&count);
     for (unsigned i = 0; i < count; i++)
         metadb_proc(b, &f[i]);
+}
+
+/* ---- statistics that are not kept: the tables are named, what is not known is NULL ---- */
+
+void rel__stat_tables(struct rel_build *b)
+{
+    for (unsigned i = 0; i < rel_count(); i++) {
+        const struct rel *r = rel_at(i);
+        if (r->table)
+            EMIT(b, I(r->oid), T(r->schema), T(r->name), N, N, N, N, N, N, N, N, N, N, N, N, N, N,
+                 N, N, N, N, N, N);
+    }
+}
+
+void rel__stat_indexes(struct rel_build *b)
+{
+    for (unsigned i = 0; i < rel_count(); i++) {
+        const struct rel *r = rel_at(i);
+        if (r->table)
+            EMIT(b, I(r->oid), I(r->oid + REL_PKEY_INDEX), T(r->schema), T(r->name),
+                 T(r->table->pkey), N, N, N);
+    }
+}
+
+void rel__statio_tables(struct rel_build *b)
+{
+    for (unsigned i = 0; i < rel_count(); i++) {
+        const struct rel *r = rel_at(i);
+        if (r->table)
+            EMIT(b, I(r->oid), T(r->schema), T(r->name), N, N, N, N, N, N, N, N);
+    }
 }
 
 /* ---- settings, activity, time zones ---- */

@@ -11,6 +11,10 @@
 void rel__namespace(struct rel_build *b);
 void rel__class(struct rel_build *b);
 void rel__attribute(struct rel_build *b);
+void rel__attrdef(struct rel_build *b);
+void rel__stat_tables(struct rel_build *b);
+void rel__stat_indexes(struct rel_build *b);
+void rel__statio_tables(struct rel_build *b);
 void rel__type(struct rel_build *b);
 void rel__index(struct rel_build *b);
 void rel__constraint(struct rel_build *b);
@@ -42,6 +46,18 @@ const char *rel__setting(struct rel_env *env, const char *name);
 /* Is it shown to superusers only? */
 bool rel__setting_is_private(const char *name);
 bool rel__session_is_superuser(struct rel_env *env);
+
+/* What several functions need. */
+#define REL_RESULT_BYTES_MAX (1024u * 1024u)
+bool rel__too_long(struct rel_env *env); /* 54000; returns false */
+/* Bytes of the character at AT. */
+static inline size_t rel__utf8_step(bytes t, size_t at)
+{
+    size_t n = 1;
+    while (at + n < t.size && (t.data[at + n] & 0xc0) == 0x80)
+        n++;
+    return n;
+}
 
 /* What several generators need. */
 /* Databases of the snapshot, or the session's own without one. */

@@ -66,7 +66,9 @@ enum rel_oid {
     OID_RECORD = 2249,
     OID_REGNAMESPACE = 4089,
     OID_REGROLE = 4096,
-    OID_XN = 0x7ffffff0, /* a row (x, n) of _pg_expandarray; never leaves the evaluator */
+    OID_JSONB = 3802,
+    OID_XN = 0x7ffffff0,      /* a row (x, n) of _pg_expandarray; never leaves the evaluator */
+    OID_ACL_ROW = 0x7ffffff1, /* a row of aclexplode; never leaves the evaluator */
 };
 
 struct rel_type {
@@ -131,6 +133,8 @@ struct rel_column {
     const char *name;
     uint32_t type;
     bool not_null;
+    bool identity;   /* drawn by the server where a statement leaves it out */
+    const char *def; /* its default as SQL; NULL: none */
 };
 struct rel_build;
 struct rel {
@@ -169,6 +173,7 @@ static inline uint32_t rel_table_oid(enum kv_table t)
 #define REL_PKEY_CONSTRAINT 2u
 #define REL_ROW_TYPE 3u
 #define REL_ROW_TYPE_ARRAY 4u
+#define REL_DEFAULT 10u /* + column */
 /* The table whose primary key index has this OID; NULL. */
 const struct kv_table_def *rel_pkey_of(uint32_t index_oid);
 /* A stable OID from a name, for objects that have no number of their own. */
@@ -204,6 +209,7 @@ struct rel_function {
 #define REL_RESULT_ARG1 1u                              /* type of the first argument */
 #define REL_RESULT_ELEMENT 2u                           /* element of the first argument's type */
 const struct rel_function *rel_function_at(unsigned i); /* NULL past the end */
+unsigned rel_function_count(void);
 int rel_function_find(const char *name,
                       unsigned arg_count); /* -1 none of the name, -2 none with the count */
 uint32_t rel_function_oid(unsigned i);
@@ -213,12 +219,12 @@ void rel_function_arity(const struct rel_function *f, unsigned *min, unsigned *m
 uint32_t rel_function_arg_type(const struct rel_function *f, unsigned i);
 
 /* The parts. */
-extern const struct rel_function rel_text_functions[];
-extern const struct rel_function rel_array_functions[];
-extern const struct rel_function rel_catalog_functions[];
-extern const struct rel_function rel_privilege_functions[];
-extern const unsigned rel_text_function_count, rel_array_function_count, rel_catalog_function_count,
-    rel_privilege_function_count;
+extern const struct rel_function rel_text_functions[], rel_match_functions[],
+    rel_number_functions[], rel_time_functions[], rel_json_functions[], rel_array_functions[],
+    rel_catalog_functions[], rel_privilege_functions[];
+extern const unsigned rel_text_function_count, rel_match_function_count, rel_number_function_count,
+    rel_time_function_count, rel_json_function_count, rel_array_function_count,
+    rel_catalog_function_count, rel_privilege_function_count;
 
 /* What casts and comparisons need; only the translator can name them (a leading dot). */
 #define REL_FN_IN ".cast_in"   /* (text, oid): input function of a type */
@@ -234,6 +240,20 @@ extern const unsigned rel_text_function_count, rel_array_function_count, rel_cat
 #define REL_FN_ARRAY_OUT ".array_out" /* (array, element type): elements to their text */
 #define REL_FN_DIVIDE ".divide"
 #define REL_FN_MODULO ".modulo"
+#define REL_FN_SUBSTRING_MATCH ".substring_match" /* (text, pattern) */
+#define REL_FN_ROUND_FLOAT ".round_float"
+#define REL_FN_TO_CHAR_NUMBER ".to_char_number" /* (number, picture) */
+#define REL_FN_TO_CHAR_TIME ".to_char_time"     /* (value, format, enum rel_time_kind) */
+#define REL_FN_DATE_TRUNC ".date_trunc"         /* (unit, value, enum rel_time_kind) */
+#define REL_FN_EXTRACT ".extract"               /* the same */
+#define REL_FN_JSON ".json"                     /* (value, type, is jsonb): its JSON, never NULL */
+#define REL_FN_CONTAINS ".contains"             /* (array, array, elements are numbers) */
+#define REL_FN_OVERLAPS ".overlaps"
+#define REL_FN_ACL_ITEMS ".acl_items" /* (acl): rows of aclexplode as text[] */
+#define REL_FN_ACL_FIELD ".acl_field" /* (such a row, field number) */
+
+/* What the number of a time stands for: a moment, a reading of a wall clock, a length. */
+enum rel_time_kind { REL_TIME_MOMENT, REL_TIME_WALL, REL_TIME_INTERVAL };
 
 /* Sets env->err and returns false. */
 bool rel_fail(struct rel_env *env, status code, const char *sqlstate, const char *fmt, ...)
@@ -313,6 +333,7 @@ struct catalog_snapshot {
     struct rel_role *roles;
     unsigned role_count;
     const struct config *config; /* of the server; NULL in tests */
+    int64_t started;             /* the server, as a timestamptz; 0 in tests */
     struct rel_table_copy {
         const struct rel *rel;
         struct cell *cells;
@@ -347,7 +368,9 @@ NODISCARD status rel_evaluate(const struct catalog_query *q, struct rel_env *env
 #define REL_SQL_RELATION "r%u"
 #define REL_SQL_FUNCTION "f%u"
 #define REL_SQL_COLUMN "c%u"
-#define REL_SQL_UNNEST "pg_unnest"         /* columns value, ord, sub; arguments: array, numbers */
+#define REL_SQL_UNNEST "pg_unnest" /* columns value, ord, sub; arguments: array, numbers */
+#define REL_SQL_UNNEST_MANY "pg_unnest_many" /* value1…, ord; number of arrays, array, numbers, … */
+#define REL_UNNEST_MAX 8u
 #define REL_SQL_SERIES "pg_series"         /* columns value, ord; arguments: start, stop, step */
 #define REL_SQL_SINGLE "pg_single"         /* (value): of the one row there may be */
 #define REL_SQL_ARRAY_AGG "pg_array_agg"   /* (flags, value, keys…) */

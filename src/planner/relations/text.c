@@ -1,262 +1,10 @@
 /*
- * planner/relations/text.c — functions over text and numbers.
- *
- * Patterns. LIKE is PostgreSQL's: case matters, backslash escapes. Regular expressions are POSIX
- * extended ones (regexec), which covers what clients send about catalogues: ^(name)$, classes,
- * alternatives. A client chooses the expression, so its cost is bounded here:
- *
- * I1. A pattern has at most REGEX_BYTES_MAX bytes, at most one counted repetition {m,n} with n at
- *     most REGEX_REPEAT_MAX, and no back reference; matching is then linear in the text for each
- *     state of a small automaton.
+ * planner/relations/text.c — functions over text, and the entries of casts.
  */
 #include "planner/relations/pg_rows.h"
 
 #include <ctype.h>
-#include <regex.h>
 #include <stdlib.h>
-
-#define REGEX_BYTES_MAX 1024u
-#define REGEX_REPEAT_MAX 64
-#define REGEX_CACHE 8u
-#define LIKE_WORK_MAX (16u * 1024u * 1024u) /* bytes of the text times bytes of the pattern */
-#define RESULT_BYTES_MAX (1024u * 1024u)
-
-struct rel_regex {
-    bytes pattern;
-    bool ignore_case;
-    regex_t compiled;
-};
-
-/* ---- LIKE ---- */
-
-static bool same_byte(uint8_t a, uint8_t b, bool ignore_case)
-{
-    return a == b || (ignore_case && tolower(a) == tolower(b));
-}
-
-static size_t utf8_step(bytes t, size_t at)
-{
-    size_t n = 1;
-    while (at + n < t.size && (t.data[at + n] & 0xc0) == 0x80)
-        n++;
-    return n;
-}
-
-/* Greedy with one point of return: the last '%' seen. */
-static bool like(bytes text, bytes pattern, bool ignore_case)
-{
-    size_t t = 0, p = 0, star = SIZE_MAX, mark = 0;
-    while (t < text.size) {
-        bool escaped = p + 1 < pattern.size && pattern.data[p] == '\\';
-        if (p < pattern.size && !escaped && pattern.data[p] == '%') {
-            star = ++p;
-            mark = t;
-        } else if (p < pattern.size && !escaped && pattern.data[p] == '_') {
-            p++;
-            t += utf8_step(text, t);
-        } else if (p < pattern.size &&
-                   same_byte(pattern.data[p + escaped], text.data[t], ignore_case)) {
-            p += 1u + escaped;
-            t++;
-        } else if (star != SIZE_MAX) {
-            p = star;
-            mark += utf8_step(text, mark);
-            t = mark;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.size && pattern.data[p] == '%')
-        p++;
-    return p == pattern.size;
-}
-
-static bool fn_like(struct rel_env *env, const struct cell *args, unsigned count, struct cell *out)
-{
-    UNUSED(count);
-    bytes text = rel_cell_text(env, &args[0]), pattern = rel_cell_text(env, &args[1]);
-    if (pattern.size > 0 && text.size > LIKE_WORK_MAX / pattern.size)
-        return rel_fail(env, ST_LIMIT, "54000", "text and pattern of LIKE are too long");
-    *out = cell_int(like(text, pattern, args[2].i != 0));
-    return true;
-}
-
-/* Rewrites a pattern with another escape character to one with backslash. */
-static bool fn_like_escape(struct rel_env *env, const struct cell *args, unsigned count,
-                           struct cell *out)
-{
-    UNUSED(count);
-    bytes p = rel_cell_text(env, &args[0]), e = rel_cell_text(env, &args[1]);
-    if (e.size > 1)
-        return rel_fail(env, ST_INVALID, "22019", "invalid escape string");
-    uint8_t *to = arena_alloc(env->arena, p.size * 2 + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < p.size; i++) {
-        if (e.size == 1 && p.data[i] == e.data[0] && i + 1 < p.size) {
-            to[n++] = '\\';
-            to[n++] = p.data[++i];
-            continue;
-        }
-        if (p.data[i] == '\\')
-            to[n++] = '\\';
-        to[n++] = p.data[i];
-    }
-    *out = cell_bytes(bytes_make(to, n));
-    return true;
-}
-
-/* ---- regular expressions ---- */
-
-/* I1. */
-static bool regex_is_tame(bytes p)
-{
-    unsigned repeats = 0;
-    bool in_class = false;
-    for (size_t i = 0; i < p.size; i++) {
-        uint8_t ch = p.data[i];
-        if (ch == '\\' && !in_class) {
-            if (i + 1 < p.size && isdigit(p.data[i + 1]))
-                return false;
-            i++;
-        } else if (ch == '[' && !in_class) {
-            in_class = true;
-            i += i + 1 < p.size && p.data[i + 1] == '^';
-            i += i + 1 < p.size && p.data[i + 1] == ']';
-        } else if (ch == ']') {
-            in_class = false;
-        } else if (ch == '{' && !in_class) {
-            char *end;
-            long low = strtol((const char *)p.data + i + 1, &end, 10);
-            long high = *end == ',' ? strtol(end + 1, NULL, 10) : low;
-            if (++repeats > 1 || low > REGEX_REPEAT_MAX || high > REGEX_REPEAT_MAX)
-                return false;
-        }
-    }
-    return true;
-}
-
-/* Classes of PostgreSQL's own syntax that POSIX lacks. */
-static const char *to_posix(struct arena *a, bytes p)
-{
-    static const struct {
-        char letter;
-        const char *class;
-    } classes[] = {{'d', "[0-9]"},  {'w', "[A-Za-z0-9_]"},  {'s', "[[:space:]]"},
-                   {'D', "[^0-9]"}, {'W', "[^A-Za-z0-9_]"}, {'S', "[^[:space:]]"}};
-    char *out = arena_alloc(a, p.size * 16 + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < p.size; i++) {
-        const char *class = NULL;
-        if (p.data[i] == '\\' && i + 1 < p.size)
-            for (unsigned k = 0; k < ARRAY_LEN(classes); k++)
-                if (classes[k].letter == (char)p.data[i + 1])
-                    class = classes[k].class;
-        if (class) {
-            memcpy(out + n, class, strlen(class));
-            n += strlen(class);
-            i++;
-            continue;
-        }
-        out[n++] = (char)p.data[i];
-        if (p.data[i] == '\\' && i + 1 < p.size)
-            out[n++] = (char)p.data[++i];
-        else if (p.data[i] == '(' && i + 2 < p.size && p.data[i + 1] == '?' && p.data[i + 2] == ':')
-            i += 2; /* a group that does not capture */
-    }
-    out[n] = 0;
-    return out;
-}
-
-static struct rel_regex *regex_find(struct rel_env *env, bytes pattern, bool ignore_case)
-{
-    if (!env->regexes)
-        env->regexes = ARENA_ARRAY(env->keep, struct rel_regex, REGEX_CACHE);
-    for (unsigned i = 0; i < env->regex_count; i++)
-        if (env->regexes[i].ignore_case == ignore_case &&
-            bytes_eq(env->regexes[i].pattern, pattern))
-            return &env->regexes[i];
-    const char *text = arena_strdup(env->keep, pattern);
-    if (pattern.size > REGEX_BYTES_MAX || !regex_is_tame(bytes_str(text))) {
-        (void)rel_fail(env, ST_UNSUPPORTED, "0A000",
-                       "regular expression is too long or too complex");
-        return NULL;
-    }
-    if (env->regex_count == REGEX_CACHE) {
-        regfree(&env->regexes[0].compiled);
-        memmove(&env->regexes[0], &env->regexes[1], sizeof(env->regexes[0]) * (REGEX_CACHE - 1));
-        env->regex_count--;
-    }
-    struct rel_regex *r = &env->regexes[env->regex_count];
-    int code = regcomp(&r->compiled, to_posix(env->arena, pattern),
-                       REG_EXTENDED | REG_NOSUB | (ignore_case ? REG_ICASE : 0));
-    if (code != 0) {
-        (void)rel_fail(env, ST_INVALID, "2201B", "invalid regular expression: %s", text);
-        return NULL;
-    }
-    r->pattern = bytes_str(text);
-    r->ignore_case = ignore_case;
-    env->regex_count++;
-    return r;
-}
-
-void rel_regexes_free(struct rel_env *env)
-{
-    for (unsigned i = 0; i < env->regex_count; i++)
-        regfree(&env->regexes[i].compiled);
-    env->regex_count = 0;
-}
-
-static bool fn_regex(struct rel_env *env, const struct cell *args, unsigned count, struct cell *out)
-{
-    UNUSED(count);
-    struct rel_regex *r = regex_find(env, rel_cell_text(env, &args[1]), args[2].i != 0);
-    if (!r)
-        return false;
-    *out = cell_int(regexec(&r->compiled, rel_cell_str(env, &args[0]), 0, NULL, 0) == 0);
-    return true;
-}
-
-/* ---- numbers ---- */
-
-static bool fn_divide(struct rel_env *env, const struct cell *args, unsigned count,
-                      struct cell *out)
-{
-    UNUSED(count);
-    bool real = args[0].kind == CELL_REAL || args[1].kind == CELL_REAL;
-    double x = args[0].kind == CELL_REAL ? args[0].d : (double)args[0].i;
-    double y = args[1].kind == CELL_REAL ? args[1].d : (double)args[1].i;
-    if (real ? !(y < 0 || y > 0) : args[1].i == 0)
-        return rel_fail(env, ST_INVALID, "22012", "division by zero");
-    if (real)
-        *out = cell_real(x / y);
-    else if (args[1].i == -1)
-        *out = cell_int((int64_t)(0 - (uint64_t)args[0].i));
-    else
-        *out = cell_int(args[0].i / args[1].i);
-    return true;
-}
-
-static bool fn_modulo(struct rel_env *env, const struct cell *args, unsigned count,
-                      struct cell *out)
-{
-    UNUSED(count);
-    if (args[0].kind != CELL_INT || args[1].kind != CELL_INT || args[1].i == 0)
-        return rel_fail(env, ST_INVALID, "22012", "division by zero");
-    *out = cell_int(args[1].i == -1 ? 0 : args[0].i % args[1].i);
-    return true;
-}
-
-static bool fn_abs(struct rel_env *env, const struct cell *args, unsigned count, struct cell *out)
-{
-    UNUSED(env);
-    UNUSED(count);
-    *out = args[0];
-    if (args[0].kind == CELL_INT && args[0].i < 0)
-        *out = cell_int((int64_t)(0 - (uint64_t)args[0].i));
-    else if (args[0].kind == CELL_REAL && args[0].d < 0)
-        *out = cell_real(-args[0].d);
-    return true;
-}
 
 /* ---- characters ---- */
 
@@ -273,7 +21,7 @@ static size_t offset_of(bytes t, size_t character)
 {
     size_t at = 0;
     while (at < t.size && character-- > 0)
-        at += utf8_step(t, at);
+        at += rel__utf8_step(t, at);
     return at;
 }
 
@@ -282,6 +30,14 @@ static bool fn_length(struct rel_env *env, const struct cell *args, unsigned cou
 {
     UNUSED(count);
     *out = cell_int((int64_t)characters(rel_cell_text(env, &args[0])));
+    return true;
+}
+
+static bool fn_bit_length(struct rel_env *env, const struct cell *args, unsigned count,
+                          struct cell *out)
+{
+    UNUSED(count);
+    *out = cell_int(8 * (int64_t)rel_cell_text(env, &args[0]).size);
     return true;
 }
 
@@ -298,9 +54,6 @@ static bool fn_substring(struct rel_env *env, const struct cell *args, unsigned 
                          struct cell *out)
 {
     bytes t = rel_cell_text(env, &args[0]);
-    if (args[1].kind != CELL_INT)
-        return rel_fail(env, ST_UNSUPPORTED, "0A000",
-                        "substring with a pattern is not supported here");
     int64_t from, size = (int64_t)characters(t), to = size;
     if (__builtin_sub_overflow(args[1].i, 1, &from))
         from = INT64_MIN;
@@ -369,12 +122,6 @@ static bool fn_rtrim(struct rel_env *env, const struct cell *args, unsigned coun
     return true;
 }
 
-static bool too_long(struct rel_env *env)
-{
-    return rel_fail(env, ST_LIMIT, "54000",
-                    "result of a catalogue function is longer than %u bytes", RESULT_BYTES_MAX);
-}
-
 static const uint8_t *find(bytes t, size_t from, bytes what)
 {
     if (what.size == 0 || from > t.size)
@@ -392,13 +139,13 @@ static bool fn_replace(struct rel_env *env, const struct cell *args, unsigned co
     obuf_init(&o);
     size_t at = 0;
     const uint8_t *hit;
-    while ((hit = find(t, at, from)) != NULL && o.size <= RESULT_BYTES_MAX) {
+    while ((hit = find(t, at, from)) != NULL && o.size <= REL_RESULT_BYTES_MAX) {
         obuf_put(&o, t.data + at, (size_t)(hit - t.data) - at);
         obuf_put(&o, to.data, to.size);
         at = (size_t)(hit - t.data) + from.size;
     }
     obuf_put(&o, t.data + at, t.size - at);
-    bool ok = o.size <= RESULT_BYTES_MAX || too_long(env);
+    bool ok = o.size <= REL_RESULT_BYTES_MAX || rel__too_long(env);
     if (ok)
         *out = cell_bytes(arena_copy(env->arena, bytes_make(o.data, o.size)));
     obuf_fini(&o);
@@ -430,11 +177,21 @@ static bool fn_split_part(struct rel_env *env, const struct cell *args, unsigned
 {
     UNUSED(count);
     bytes t = rel_cell_text(env, &args[0]), by = rel_cell_text(env, &args[1]);
-    if (args[2].i < 1)
-        return rel_fail(env, ST_UNSUPPORTED, "0A000", "split_part counts fields from 1 here");
+    int64_t field = args[2].i;
+    if (field == 0)
+        return rel_fail(env, ST_INVALID, "22023", "field position must not be zero");
     *out = cell_bytes(BYTES_LIT(""));
     size_t at = 0;
-    for (int64_t i = 1; i < args[2].i; i++) {
+    if (field < 0) { /* from the end: -1 is the last */
+        int64_t fields = 1;
+        for (const uint8_t *hit; (hit = find(t, at, by)) != NULL; fields++)
+            at = (size_t)(hit - t.data) + by.size;
+        if (field < -fields)
+            return true;
+        field += fields + 1;
+        at = 0;
+    }
+    for (int64_t i = 1; i < field; i++) {
         const uint8_t *hit = find(t, at, by);
         if (!hit)
             return true;
@@ -592,14 +349,185 @@ static bool fn_repeat(struct rel_env *env, const struct cell *args, unsigned cou
     UNUSED(count);
     bytes t = rel_cell_text(env, &args[0]);
     int64_t n = args[1].i < 0 ? 0 : args[1].i;
-    if (t.size > 0 && (uint64_t)n > RESULT_BYTES_MAX / t.size)
-        return too_long(env);
+    if (t.size > 0 && (uint64_t)n > REL_RESULT_BYTES_MAX / t.size)
+        return rel__too_long(env);
     size_t size = t.size * (size_t)n;
     uint8_t *to = arena_alloc(env->arena, size + 1);
     for (size_t i = 0; t.size > 0 && i < (size_t)n; i++)
         memcpy(to + i * t.size, t.data, t.size);
     *out = cell_bytes(bytes_make(to, size));
     return true;
+}
+
+/* lpad and rpad: to a length in characters, with FILL over and over; longer text is cut. */
+static bool pad(struct rel_env *env, const struct cell *args, unsigned count, bool left,
+                struct cell *out)
+{
+    bytes t = rel_cell_text(env, &args[0]),
+          fill = count > 2 ? rel_cell_text(env, &args[2]) : BYTES_LIT(" ");
+    int64_t length = args[1].i < 0 ? 0 : args[1].i, have = (int64_t)characters(t);
+    if (length > (int64_t)REL_RESULT_BYTES_MAX / 4)
+        return rel__too_long(env);
+    if (have >= length || fill.size == 0) {
+        size_t end = have > length ? offset_of(t, (size_t)length) : t.size;
+        *out = cell_bytes(bytes_make(t.data, end));
+        return true;
+    }
+    struct obuf o;
+    obuf_init(&o);
+    if (!left)
+        obuf_put(&o, t.data, t.size);
+    for (size_t at = 0; have < length; have++) {
+        size_t n = rel__utf8_step(fill, at);
+        obuf_put(&o, fill.data + at, n);
+        at = at + n < fill.size ? at + n : 0;
+    }
+    if (left)
+        obuf_put(&o, t.data, t.size);
+    *out = cell_bytes(arena_copy(env->arena, bytes_make(o.data, o.size)));
+    obuf_fini(&o);
+    return true;
+}
+static bool fn_lpad(struct rel_env *env, const struct cell *args, unsigned count, struct cell *out)
+{
+    return pad(env, args, count, true, out);
+}
+static bool fn_rpad(struct rel_env *env, const struct cell *args, unsigned count, struct cell *out)
+{
+    return pad(env, args, count, false, out);
+}
+
+static bool fn_reverse(struct rel_env *env, const struct cell *args, unsigned count,
+                       struct cell *out)
+{
+    UNUSED(count);
+    bytes t = rel_cell_text(env, &args[0]);
+    uint8_t *copy = arena_alloc(env->arena, t.size + 1);
+    for (size_t at = 0, n; at < t.size; at += n) {
+        n = rel__utf8_step(t, at);
+        memcpy(copy + t.size - at - n, t.data + at, n);
+    }
+    *out = cell_bytes(bytes_make(copy, t.size));
+    return true;
+}
+
+static bool fn_initcap(struct rel_env *env, const struct cell *args, unsigned count,
+                       struct cell *out)
+{
+    UNUSED(count);
+    bytes t = rel_cell_text(env, &args[0]);
+    uint8_t *copy = arena_alloc(env->arena, t.size + 1);
+    bool inside = false;
+    for (size_t i = 0; i < t.size; i++) {
+        bool word = t.data[i] >= 0x80 || isalnum(t.data[i]);
+        copy[i] = t.data[i] >= 0x80 ? t.data[i]
+                  : inside          ? (uint8_t)tolower(t.data[i])
+                                    : (uint8_t)toupper(t.data[i]);
+        inside = word;
+    }
+    *out = cell_bytes(bytes_make(copy, t.size));
+    return true;
+}
+
+/* Characters of the second text become those of the third in the same place, or vanish. */
+static bool fn_translate(struct rel_env *env, const struct cell *args, unsigned count,
+                         struct cell *out)
+{
+    UNUSED(count);
+    bytes t = rel_cell_text(env, &args[0]), from = rel_cell_text(env, &args[1]),
+          to = rel_cell_text(env, &args[2]);
+    if (from.size > 256)
+        return rel_fail(env, ST_LIMIT, "54000", "too many characters to translate");
+    struct obuf o;
+    obuf_init(&o);
+    for (size_t at = 0, n; at < t.size; at += n) {
+        n = rel__utf8_step(t, at);
+        size_t place = 0, f = 0;
+        while (f < from.size) {
+            size_t m = rel__utf8_step(from, f);
+            if (m == n && memcmp(from.data + f, t.data + at, n) == 0)
+                break;
+            f += m;
+            place++;
+        }
+        if (f >= from.size) {
+            obuf_put(&o, t.data + at, n);
+        } else {
+            size_t start = offset_of(to, place);
+            if (start < to.size)
+                obuf_put(&o, to.data + start, rel__utf8_step(to, start));
+        }
+    }
+    *out = cell_bytes(arena_copy(env->arena, bytes_make(o.data, o.size)));
+    obuf_fini(&o);
+    return true;
+}
+
+/* overlay(text placing other from start for length) */
+static bool fn_overlay(struct rel_env *env, const struct cell *args, unsigned count,
+                       struct cell *out)
+{
+    bytes t = rel_cell_text(env, &args[0]), by = rel_cell_text(env, &args[1]);
+    int64_t from = args[2].i, length = count > 3 ? args[3].i : (int64_t)characters(by);
+    if (from < 1)
+        return rel_fail(env, ST_INVALID, "22011", "negative substring length not allowed");
+    size_t a = offset_of(t, (size_t)from - 1), b = a;
+    if (length > 0)
+        b += offset_of(bytes_make(t.data + a, t.size - a), (size_t)length);
+    struct obuf o;
+    obuf_init(&o);
+    obuf_put(&o, t.data, a);
+    obuf_put(&o, by.data, by.size);
+    obuf_put(&o, t.data + b, t.size - b);
+    *out = cell_bytes(arena_copy(env->arena, bytes_make(o.data, o.size)));
+    obuf_fini(&o);
+    return true;
+}
+
+static void put_base64(struct obuf *o, bytes b)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t in_line = 0;
+    for (size_t i = 0; i < b.size; i += 3) {
+        uint32_t v = (uint32_t)b.data[i] << 16;
+        v |= i + 1 < b.size ? (uint32_t)b.data[i + 1] << 8 : 0;
+        v |= i + 2 < b.size ? b.data[i + 2] : 0;
+        if (in_line == 76) { /* as MIME has it */
+            obuf_u8(o, '\n');
+            in_line = 0;
+        }
+        for (unsigned k = 0; k < 4; k++)
+            obuf_u8(o, i + k <= b.size ? (uint8_t)digits[v >> (18 - 6 * k) & 63] : '=');
+        in_line += 4;
+    }
+}
+
+/* encode(bytea, 'hex' or 'base64') */
+static bool fn_encode(struct rel_env *env, const struct cell *args, unsigned count,
+                      struct cell *out)
+{
+    UNUSED(count);
+    struct pl_value v;
+    if (pl_value_from_text(OID_BYTEA, rel_cell_text(env, &args[0]), env->ctx->style, env->ctx->now,
+                           env->arena, &v, &env->err) != ST_OK)
+        return false;
+    const char *format = rel_cell_str(env, &args[1]);
+    struct obuf o;
+    obuf_init(&o);
+    bool ok = true;
+    if (strcasecmp(format, "base64") == 0)
+        put_base64(&o, v.b);
+    else if (strcasecmp(format, "hex") == 0)
+        for (size_t i = 0; i < v.b.size; i++) {
+            obuf_u8(&o, (uint8_t) "0123456789abcdef"[v.b.data[i] >> 4]);
+            obuf_u8(&o, (uint8_t) "0123456789abcdef"[v.b.data[i] & 15]);
+        }
+    else
+        ok = rel_fail(env, ST_INVALID, "22023", "unrecognized encoding: \"%s\"", format);
+    if (ok)
+        *out = cell_bytes(arena_copy(env->arena, bytes_make(o.data, o.size)));
+    obuf_fini(&o);
+    return ok;
 }
 
 /* Units change where the number would pass 10 of the next one, rounded half up. */
@@ -636,16 +564,10 @@ static bool fn_cast_out(struct rel_env *env, const struct cell *args, unsigned c
 const struct rel_function rel_text_functions[] = {
     {REL_FN_IN, "xo", 0, false, fn_cast_in},
     {REL_FN_OUT, "xo", OID_TEXT, false, fn_cast_out},
-    {REL_FN_LIKE, "tti", OID_BOOL, false, fn_like},
-    {REL_FN_REGEX, "tti", OID_BOOL, false, fn_regex},
-    {REL_FN_DIVIDE, "xx", REL_RESULT_ARG1, false, fn_divide},
-    {REL_FN_MODULO, "xx", REL_RESULT_ARG1, false, fn_modulo},
-    {"like_escape", "tt", OID_TEXT, false, fn_like_escape},
-    {"abs", "x", REL_RESULT_ARG1, false, fn_abs},
-    {"mod", "ii", REL_RESULT_ARG1, false, fn_modulo},
     {"length", "t", OID_INT4, false, fn_length},
     {"char_length", "t", OID_INT4, false, fn_length},
     {"character_length", "t", OID_INT4, false, fn_length},
+    {"bit_length", "t", OID_INT4, false, fn_bit_length},
     {"octet_length", "t", OID_INT4, false, fn_octet_length},
     {"substring", "ti?i", OID_TEXT, false, fn_substring},
     {"substr", "ti?i", OID_TEXT, false, fn_substring},
@@ -670,6 +592,13 @@ const struct rel_function rel_text_functions[] = {
     {"chr", "i", OID_TEXT, false, fn_chr},
     {"ascii", "t", OID_INT4, false, fn_ascii},
     {"repeat", "ti", OID_TEXT, false, fn_repeat},
+    {"encode", "xt", OID_TEXT, false, fn_encode},
+    {"lpad", "ti?t", OID_TEXT, false, fn_lpad},
+    {"rpad", "ti?t", OID_TEXT, false, fn_rpad},
+    {"reverse", "t", OID_TEXT, false, fn_reverse},
+    {"initcap", "t", OID_TEXT, false, fn_initcap},
+    {"translate", "ttt", OID_TEXT, false, fn_translate},
+    {"overlay", "tti?i", OID_TEXT, false, fn_overlay},
     {"pg_size_pretty", "i", OID_TEXT, false, fn_size_pretty},
 };
 const unsigned rel_text_function_count = ARRAY_LEN(rel_text_functions);

@@ -239,14 +239,21 @@ static bool is_source(const struct tr_source *src, const char *schema, const cha
     return !schema || (src->rel && strcmp(src->rel->schema, schema) == 0);
 }
 
-/* tableoid, the one system column that catalogue queries use. */
-static bool is_tableoid(struct tr *t, const struct tr_source *src, const char *name,
-                        struct tr_ex *out)
+/* System columns that catalogue queries use. Rows here were never updated: xmin is that of the
+ * first transaction, as of rows that came with a database. */
+static bool is_system_column(struct tr *t, const struct tr_source *src, const char *name,
+                             struct tr_ex *out)
 {
-    if (!src->rel || strcmp(name, "tableoid") != 0)
+    if (!src->rel)
         return false;
-    *out = (struct tr_ex){
-        .sql = arena_printf(t->a, "%u", src->rel->oid), .type = OID_OID, .typmod = -1};
+    if (strcmp(name, "tableoid") == 0)
+        *out = tr_typed(arena_printf(t->a, "%u", src->rel->oid), OID_OID);
+    else if (strcmp(name, "xmin") == 0)
+        *out = tr_typed("1", OID_XID);
+    else if (strcmp(name, "xmax") == 0)
+        *out = tr_typed("0", OID_XID);
+    else
+        return false;
     return true;
 }
 
@@ -263,7 +270,7 @@ static status qualified_column(struct tr *t, struct tr_scope *s, const PgQuery__
                 continue;
             struct found f = {0};
             look_in(src, name, true, &f);
-            if (f.count == 0 && is_tableoid(t, src, name, out))
+            if (f.count == 0 && is_system_column(t, src, name, out))
                 return ST_OK;
             if (f.count == 0)
                 return tr_fail(t, ST_UNSUPPORTED, "42703", ref->location,
@@ -306,7 +313,7 @@ status tr_find_column(struct tr *t, struct tr_scope *s, const PgQuery__ColumnRef
             return ST_OK;
         }
         for (unsigned i = 0; i < s->count; i++) {
-            if (is_tableoid(t, s->sources[i], name, out))
+            if (is_system_column(t, s->sources[i], name, out))
                 return ST_OK;
             row = row || is_source(s->sources[i], NULL, name);
         }
@@ -336,10 +343,11 @@ static status statement(struct tr *t, const PgQuery__ParseResult *tree)
     q->column_count = query.count;
     for (unsigned i = 0; i < query.count; i++) {
         const struct tr_column *c = &query.columns[i];
-        q->columns[i] = (struct pl_column){.name = arena_strdup(t->a, bytes_str(c->name)),
-                                           .oid = c->type == OID_XN ? OID_RECORD : c->type,
-                                           .typmod = c->typmod,
-                                           .source = -1};
+        q->columns[i] = (struct pl_column){
+            .name = arena_strdup(t->a, bytes_str(c->name)),
+            .oid = c->type == OID_XN || c->type == OID_ACL_ROW ? OID_RECORD : c->type,
+            .typmod = c->typmod,
+            .source = -1};
     }
     return ST_OK;
 }
@@ -357,19 +365,13 @@ static void collect(struct tr *t)
             q->rels[q->rel_count++] = rel_at(i);
 }
 
-static unsigned function_count(void)
-{
-    return rel_text_function_count + rel_array_function_count + rel_catalog_function_count +
-           rel_privilege_function_count;
-}
-
 status rel_translate(struct catalog_query *q, bytes text, const uint32_t *types,
                      unsigned type_count, struct err *err)
 {
     struct tr *t = ARENA_NEW(&q->arena, struct tr);
     *t = (struct tr){.q = q, .a = &q->arena, .text = text, .err = err};
     t->rel_used = ARENA_ARRAY(t->a, bool, rel_total_count());
-    q->functions = ARENA_ARRAY(t->a, bool, function_count());
+    q->functions = ARENA_ARRAY(t->a, bool, rel_function_count());
     if (type_count > TR_PARAMS_MAX)
         return tr_fail(t, ST_TOO_COMPLEX, "54001", -1, "too many parameters");
     for (unsigned i = 0; i < type_count; i++)

@@ -66,9 +66,19 @@ struct tr_scope {
     unsigned count, capacity;
     struct tr_cte *ctes;
     struct tr_srf *srfs;
-    bool srf_allowed; /* in the select list */
-    bool aggregates;  /* one was seen */
+    bool srf_allowed;                  /* in the select list */
+    bool aggregates;                   /* one was seen */
+    bool exists;                       /* of EXISTS: its columns do not matter */
+    const PgQuery__SelectStmt *select; /* for its WINDOW clause */
 };
+
+/* What a row of aclexplode has. */
+#define TR_ACL_FIELDS 4u
+#define TR_ACL_FIELD_LIST                                                                          \
+    {"grantor", OID_OID}, {"grantee", OID_OID}, {"privilege_type", OID_TEXT},                      \
+    {                                                                                              \
+        "is_grantable", OID_BOOL                                                                   \
+    }
 
 /* A query, translated. */
 struct tr_query {
@@ -121,6 +131,8 @@ NODISCARD status tr_coerce_all(struct tr *t, struct tr_ex *e, unsigned count, in
 /* Untyped becomes text. */
 NODISCARD status tr_settle(struct tr *t, struct tr_ex *e);
 NODISCARD status tr_cast(struct tr *t, struct tr_ex *e, uint32_t type, int location);
+/* As an element of an array is written: t and f, not true and false. */
+NODISCARD status tr_array_item(struct tr *t, struct tr_ex *e);
 NODISCARD status tr_cast_text(struct tr *t, struct tr_ex *e, uint32_t type);
 /* FUNCTION of SQL and of the OID of TYPE. */
 const char *tr_call_typed(struct tr *t, const char *function, const char *sql, uint32_t type);
@@ -148,6 +160,14 @@ NODISCARD status tr_function(struct tr *t, struct tr_scope *s, const PgQuery__Fu
                              struct tr_ex *out);
 NODISCARD status tr_known_call(struct tr *t, const char *name, struct tr_ex *args, unsigned count,
                                int location, struct tr_ex *out);
+/* string_agg of texts that are SQL already, with F's order, DISTINCT, FILTER and OVER. */
+NODISCARD status tr_string_agg(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
+                               const char *value, const char *separator, const char **sql);
+/* translate_json.c, translate_special.c: false in *IS if NAME is none of theirs. */
+NODISCARD status tr_json(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
+                         const char *name, bool *is, struct tr_ex *out);
+NODISCARD status tr_special(struct tr *t, const char *name, struct tr_ex *args, unsigned count,
+                            int location, bool *is, struct tr_ex *out);
 /* unnest, generate_series and their like; false in *IS if F is none. SQL is the table's text. */
 NODISCARD status tr_table_function(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
                                    bool *is, const char **sql, struct tr_source *src);
@@ -156,6 +176,9 @@ NODISCARD status tr_table_function(struct tr *t, struct tr_scope *s, const PgQue
 NODISCARD status tr_sort_list(struct tr *t, struct tr_scope *s, PgQuery__Node *const *list,
                               size_t count, const char **sql);
 NODISCARD status tr_select(struct tr *t, struct tr_scope *outer, const PgQuery__SelectStmt *s,
+                           struct tr_query *out);
+/* The same below EXISTS, where there may be no columns. */
+NODISCARD status tr_exists(struct tr *t, struct tr_scope *outer, const PgQuery__SelectStmt *s,
                            struct tr_query *out);
 
 #endif

@@ -57,6 +57,9 @@ static status coerce_arg(struct tr *t, const struct rel_function *f, unsigned i,
     uint32_t wanted = rel_function_arg_type(f, i);
     if (wanted == 0) {
         ST_TRY(tr_settle(t, e));
+        if (rel_type_family(e->type) == FAMILY_BOOL && strncmp(f->name, "quote_", 6) != 0 &&
+            f->result == OID_TEXT && f->name[0] != '.')
+            return tr_array_item(t, e); /* what its output function says: t, f */
         return f->result == OID_TEXT && f->name[0] != '.' ? print_arg(t, e, location) : ST_OK;
     }
     if (wanted == OID_TEXT_ARRAY && rel_type_family(e->type) == FAMILY_ARRAY)
@@ -126,11 +129,27 @@ static const struct {
 
 #define FRAME_DEFAULT 1058 /* RANGE UNBOUNDED PRECEDING, as nobody wrote it */
 
+/* OVER w: what the WINDOW clause says of it. */
+static status named_window(struct tr *t, const struct tr_scope *s, const PgQuery__WindowDef **w)
+{
+    const char *name = (*w)->name;
+    for (size_t i = 0; s->select && i < s->select->n_window_clause; i++) {
+        const PgQuery__WindowDef *d = s->select->window_clause[i]->window_def;
+        if (strcmp(d->name, name) == 0) {
+            *w = d;
+            return ST_OK;
+        }
+    }
+    return tr_fail(t, ST_INVALID, "42704", (*w)->location, "window \"%s\" does not exist", name);
+}
+
 static status over(struct tr *t, struct tr_scope *s, const PgQuery__WindowDef *w, const char **sql)
 {
-    if (w->name[0] || w->refname[0] || w->frame_options != FRAME_DEFAULT)
+    if (w->name[0])
+        ST_TRY(named_window(t, s, &w));
+    if (w->refname[0] || w->frame_options != FRAME_DEFAULT)
         return tr_fail(t, ST_UNSUPPORTED, "0A000", w->location,
-                       "named windows and frames are not supported here");
+                       "frames, and windows made of others, are not supported here");
     const char *partition = "", *order = "";
     for (size_t i = 0; i < w->n_partition_clause; i++) {
         struct tr_ex e;
@@ -187,11 +206,27 @@ static status collecting(struct tr *t, struct tr_scope *s, const PgQuery__FuncCa
     uint32_t type = kind == AGG_ARRAY ? rel_type_array_of(args[0].type) : OID_TEXT;
     ST_TRY(agg_keys(t, s, f, &flags, &keys));
     ST_TRY(tail(t, s, f, &rest));
-    ST_TRY(print_arg(t, &args[0], f->location));
+    ST_TRY(kind == AGG_ARRAY ? tr_array_item(t, &args[0]) : print_arg(t, &args[0], f->location));
     const char *separator = kind == AGG_STRING ? arena_printf(t->a, ",%s", args[1].sql) : "";
     *out = tr_typed(
         arena_printf(t->a, "%s('%s',%s%s%s)%s", sql, flags, args[0].sql, separator, keys, rest),
         type ? type : OID_TEXT_ARRAY);
+    return ST_OK;
+}
+
+status tr_string_agg(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
+                     const char *value, const char *separator, const char **sql)
+{
+    const char *flags, *keys, *rest;
+    if (!s)
+        return tr_fail(t, ST_UNSUPPORTED, "42803", f->location,
+                       "aggregate functions are not allowed here");
+    if (!f->over)
+        s->aggregates = true;
+    ST_TRY(agg_keys(t, s, f, &flags, &keys));
+    ST_TRY(tail(t, s, f, &rest));
+    *sql = arena_printf(t->a, REL_SQL_STRING_AGG "('%s',%s,%s%s)%s", flags, value, separator, keys,
+                        rest);
     return ST_OK;
 }
 
@@ -204,7 +239,7 @@ static uint32_t aggregate_type(enum aggregate kind, uint32_t arg)
     case AGG_AVG: return arg == OID_FLOAT4 || arg == OID_FLOAT8 ? OID_FLOAT8 : OID_NUMERIC;
     case AGG_BOOL: return OID_BOOL;
     case AGG_NONE:
-    case AGG_SAME:
+    case AGG_SAME: return arg == OID_NAME || arg == OID_VARCHAR ? OID_TEXT : arg;
     case AGG_ARRAY:
     case AGG_STRING:
     default: return arg;
@@ -261,7 +296,7 @@ static bool is_srf(const char *name)
 {
     return strcmp(name, "unnest") == 0 || strcmp(name, "generate_subscripts") == 0 ||
            strcmp(name, "_pg_expandarray") == 0 || strcmp(name, "generate_series") == 0 ||
-           strcmp(name, "pg_partition_ancestors") == 0;
+           strcmp(name, "pg_partition_ancestors") == 0 || strcmp(name, "aclexplode") == 0;
 }
 
 static status arguments(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
@@ -297,6 +332,13 @@ static status unnest_call(struct tr *t, struct tr_ex *args, unsigned count, cons
         *element = OID_REGCLASS;
         *sql = REL_SQL_UNNEST "('{}',1)";
         return tr_coerce(t, &args[0], OID_REGCLASS, location);
+    }
+    if (strcmp(name, "aclexplode") == 0 && count == 1) {
+        *element = OID_ACL_ROW;
+        ST_TRY(tr_settle(t, &args[0]));
+        *sql = arena_printf(t->a, REL_SQL_UNNEST "(%s(%s),0)", tr_call(t, REL_FN_ACL_ITEMS, 1),
+                            args[0].sql);
+        return ST_OK;
     }
     bool subscripts = strcmp(name, "generate_subscripts") == 0;
     if (count != (subscripts ? 2u : 1u))
@@ -341,7 +383,8 @@ static status srf(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f, 
     }
     ST_TRY(unnest_call(t, args, count, name, f->location, &call, &element));
     const char *scan = srf_scan(t, s, call);
-    if (strcmp(name, "unnest") == 0 || strcmp(name, "pg_partition_ancestors") == 0)
+    if (strcmp(name, "unnest") == 0 || strcmp(name, "pg_partition_ancestors") == 0 ||
+        strcmp(name, "aclexplode") == 0)
         *out = tr_typed(arena_printf(t->a, "%s.value", scan), element);
     else if (strcmp(name, "generate_subscripts") == 0)
         *out = tr_typed(arena_printf(t->a, "%s.sub", scan), OID_INT4);
@@ -355,6 +398,43 @@ static status srf(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f, 
 static struct tr_column column(const char *name, const char *sql, uint32_t type)
 {
     return (struct tr_column){.name = name, .sql = sql, .type = type, .typmod = -1};
+}
+
+/* unnest(a, b, …): in step, NULL where one is shorter. */
+static status unnest_many(struct tr *t, struct tr_ex *args, unsigned count, int location,
+                          const char **sql, struct tr_source *src)
+{
+    if (count > REL_UNNEST_MAX)
+        return tr_fail(t, ST_TOO_COMPLEX, "54001", location, "unnest() of too many arrays");
+    src->sql = tr_name(t, "t");
+    src->columns = ARENA_ARRAY(t->a, struct tr_column, count + 1);
+    const char *list = "";
+    for (unsigned i = 0; i < count; i++) {
+        if (args[i].type == OID_UNKNOWN)
+            ST_TRY(tr_coerce(t, &args[i], OID_TEXT_ARRAY, location));
+        uint32_t element = rel_type_element_of(args[i].type);
+        if (element == 0)
+            return no_function(t, "unnest", args, count, location);
+        list = arena_printf(t->a, "%s,%s,%d", list, args[i].sql, rel_type_is_integer(element));
+        src->columns[src->count++] =
+            column("unnest", arena_printf(t->a, "%s.value%u", src->sql, i + 1), element);
+    }
+    *sql = arena_printf(t->a, REL_SQL_UNNEST_MANY "(%u%s) AS %s", count, list, src->sql);
+    return ST_OK;
+}
+
+static void acl_columns(struct tr *t, const char *value, struct tr_source *src)
+{
+    static const struct {
+        const char *name;
+        uint32_t type;
+    } fields[TR_ACL_FIELDS] = {TR_ACL_FIELD_LIST};
+    src->columns = ARENA_ARRAY(t->a, struct tr_column, TR_ACL_FIELDS + 1);
+    for (unsigned i = 0; i < TR_ACL_FIELDS; i++)
+        src->columns[src->count++] =
+            column(fields[i].name,
+                   arena_printf(t->a, "%s(%s,%u)", tr_call(t, REL_FN_ACL_FIELD, 2), value, i),
+                   fields[i].type);
 }
 
 status tr_table_function(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f, bool *is,
@@ -371,6 +451,8 @@ status tr_table_function(struct tr *t, struct tr_scope *s, const PgQuery__FuncCa
     uint32_t element;
     const char *call;
     ST_TRY(arguments(t, s, f, &args, &count));
+    if (strcmp(name, "unnest") == 0 && count > 1)
+        return unnest_many(t, args, count, f->location, sql, src);
     bool series = strcmp(name, "generate_series") == 0;
     if (series)
         ST_TRY(series_call(t, args, count, f->location, &call, &element));
@@ -383,6 +465,8 @@ status tr_table_function(struct tr *t, struct tr_scope *s, const PgQuery__FuncCa
     if (strcmp(name, "_pg_expandarray") == 0) {
         src->columns[src->count++] = column("x", value, element);
         src->columns[src->count++] = column("n", ord, OID_INT4);
+    } else if (strcmp(name, "aclexplode") == 0) {
+        acl_columns(t, value, src);
     } else if (options) {
         const char *at = arena_printf(t->a, "instr(%s,'=')", value);
         src->columns[src->count++] =
@@ -402,37 +486,6 @@ status tr_table_function(struct tr *t, struct tr_scope *s, const PgQuery__FuncCa
 
 /* ---- calls ---- */
 
-/* Functions that SQLite has under another name, or whose answer is known here. */
-static status special(struct tr *t, const char *name, struct tr_ex *args, unsigned count,
-                      int location, bool *is, struct tr_ex *out)
-{
-    *is = true;
-    if (strcmp(name, "pg_typeof") == 0 && count == 1) {
-        *out = tr_typed(arena_printf(t->a, "%u", args[0].type), OID_REGTYPE);
-        return ST_OK;
-    }
-    if ((strcmp(name, "extract") == 0 || strcmp(name, "date_part") == 0) && count == 2 &&
-        args[1].type == OID_INTERVAL && args[0].literal && strcmp(args[0].literal, "epoch") == 0) {
-        *out = tr_typed(arena_printf(t->a, "(%s/1e6)", args[1].sql),
-                        name[0] == 'e' ? OID_NUMERIC : OID_FLOAT8);
-        return ST_OK;
-    }
-    bool object = strcmp(name, "json_build_object") == 0 || strcmp(name, "jsonb_build_object") == 0;
-    if (object || strcmp(name, "json_build_array") == 0 || strcmp(name, "jsonb_build_array") == 0) {
-        const char *list = "";
-        for (unsigned i = 0; i < count; i++) {
-            ST_TRY(tr_settle(t, &args[i]));
-            ST_TRY(print_arg(t, &args[i], location));
-            list = arena_printf(t->a, "%s%s%s", list, i ? "," : "", args[i].sql);
-        }
-        *out = tr_typed(arena_printf(t->a, "%s(%s)", object ? "json_object" : "json_array", list),
-                        name[4] == 'b' ? 3802 : OID_JSON);
-        return ST_OK;
-    }
-    *is = false;
-    return ST_OK;
-}
-
 status tr_function(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f, struct tr_ex *out)
 {
     const char *name;
@@ -442,6 +495,10 @@ status tr_function(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
                        "this form of a function call is not supported here");
     if (is_srf(name))
         return srf(t, s, f, name, out);
+    bool is;
+    ST_TRY(tr_json(t, s, f, name, &is, out));
+    if (is)
+        return ST_OK;
     struct tr_ex *args;
     unsigned count;
     ST_TRY(arguments(t, s, f, &args, &count));
@@ -456,7 +513,6 @@ status tr_function(struct tr *t, struct tr_scope *s, const PgQuery__FuncCall *f,
     if (f->over || f->agg_star || f->agg_distinct || f->n_agg_order || f->agg_filter)
         return tr_fail(t, ST_UNSUPPORTED, "0A000", f->location,
                        "function %s is no aggregate that is known here", name);
-    bool is;
-    ST_TRY(special(t, name, args, count, f->location, &is, out));
+    ST_TRY(tr_special(t, name, args, count, f->location, &is, out));
     return is ? ST_OK : tr_known_call(t, name, args, count, f->location, out);
 }

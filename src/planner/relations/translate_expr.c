@@ -201,8 +201,10 @@ static status sub_select(struct tr *t, struct tr_scope *s, const PgQuery__SubLin
     if (!l->subselect || l->subselect->node_case != PG_QUERY__NODE__NODE_SELECT_STMT)
         return tr_fail(t, ST_UNSUPPORTED, "0A000", l->location,
                        "this sub-query is not supported here");
+    if (l->sub_link_type == PG_QUERY__SUB_LINK_TYPE__EXISTS_SUBLINK)
+        return tr_exists(t, s, l->subselect->select_stmt, out);
     ST_TRY(tr_select(t, s, l->subselect->select_stmt, out));
-    if (l->sub_link_type != PG_QUERY__SUB_LINK_TYPE__EXISTS_SUBLINK && out->count != 1)
+    if (out->count != 1)
         return tr_fail(t, ST_SYNTAX, "42601", l->location, "subquery must return only one column");
     return ST_OK;
 }
@@ -249,8 +251,7 @@ static status sub_link(struct tr *t, struct tr_scope *s, const PgQuery__SubLink 
         uint32_t type = rel_type_array_of(q.columns[0].type);
         const char *v = tr_name(t, "t");
         struct tr_ex item = tr_typed(arena_printf(t->a, "%s.c1", v), q.columns[0].type);
-        if (rel_type_family(item.type) != FAMILY_NUMBER || rel_type_is_reg(item.type))
-            ST_TRY(tr_cast_text(t, &item, OID_TEXT));
+        ST_TRY(tr_array_item(t, &item));
         *out = tr_typed(arena_printf(t->a,
                                      "(SELECT coalesce(" REL_SQL_ARRAY_AGG
                                      "('',%s),'{}') FROM (%s) AS %s)",
@@ -307,8 +308,7 @@ static status array_expr(struct tr *t, struct tr_scope *s, const PgQuery__AArray
     }
     const char *sql = "";
     for (size_t i = 0; i < a->n_elements; i++) {
-        if (rel_type_family(type) != FAMILY_NUMBER || rel_type_is_reg(type))
-            ST_TRY(tr_cast_text(t, &e[i], OID_TEXT));
+        ST_TRY(tr_array_item(t, &e[i]));
         sql = arena_printf(t->a, "%s%s%s", sql, i ? "," : "", e[i].sql);
     }
     uint32_t array = rel_type_array_of(type);
@@ -318,12 +318,34 @@ static status array_expr(struct tr *t, struct tr_scope *s, const PgQuery__AArray
     return ST_OK;
 }
 
+/* (d).grantee of a row of aclexplode. */
+static status acl_field(struct tr *t, const char *field, struct tr_ex *out)
+{
+    static const struct {
+        const char *name;
+        uint32_t type;
+    } fields[TR_ACL_FIELDS] = {TR_ACL_FIELD_LIST};
+    for (unsigned i = 0; i < TR_ACL_FIELDS; i++)
+        if (strcmp(fields[i].name, field) == 0) {
+            *out = tr_typed(
+                arena_printf(t->a, "%s(%s,%u)", tr_call(t, REL_FN_ACL_FIELD, 2), out->sql, i),
+                fields[i].type);
+            return ST_OK;
+        }
+    return tr_fail(t, ST_UNSUPPORTED, "42703", -1, "column \"%s\" not found in data type record",
+                   field);
+}
+
 static status indirection(struct tr *t, struct tr_scope *s, const PgQuery__AIndirection *n,
                           struct tr_ex *out)
 {
     ST_TRY(tr_expr(t, s, n->arg, out));
     for (size_t i = 0; i < n->n_indirection; i++) {
         const PgQuery__Node *step = n->indirection[i];
+        if (step->node_case == PG_QUERY__NODE__NODE_STRING && out->type == OID_ACL_ROW) {
+            ST_TRY(acl_field(t, tr_str(step), out));
+            continue;
+        }
         if (step->node_case == PG_QUERY__NODE__NODE_STRING && out->type == OID_XN) {
             const char *field = tr_str(step);
             if (strcmp(field, "x") != 0 && strcmp(field, "n") != 0)

@@ -121,6 +121,23 @@ static status arithmetic(struct tr *t, const char *op, struct tr_ex *l, struct t
     return ST_OK;
 }
 
+/* Arrays as sets: ARGS[0] holds all of ARGS[1], or they have an element in common (&&). */
+static status array_sets(struct tr *t, const char *op, struct tr_ex *args, int location,
+                         struct tr_ex *out)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (args[i].type == OID_UNKNOWN)
+            ST_TRY(tr_coerce(t, &args[i], args[1 - i].type, location));
+    uint32_t a = rel_type_element_of(args[0].type), b = rel_type_element_of(args[1].type);
+    if (a == 0 || b == 0 || rel_type_family(a) != rel_type_family(b))
+        return no_operator(t, op, &args[0], &args[1], location);
+    *out = tr_typed(arena_printf(t->a, "%s(%s,%s,%d)",
+                                 tr_call(t, op[0] == '&' ? REL_FN_OVERLAPS : REL_FN_CONTAINS, 3),
+                                 args[0].sql, args[1].sql, rel_type_is_integer(a)),
+                    OID_BOOL);
+    return ST_OK;
+}
+
 /* ~ and LIKE and their kin: OP without '!' and '*'. */
 static status pattern_match(struct tr *t, const char *op, struct tr_ex *l, struct tr_ex *r,
                             int location, struct tr_ex *out)
@@ -170,6 +187,16 @@ status tr_binary(struct tr *t, const char *op, struct tr_ex *l, struct tr_ex *r,
                         tr_wider(l->type, r->type));
         return ST_OK;
     }
+    if (strcmp(op, "^") == 0) {
+        struct tr_ex args[2] = {*l, *r};
+        bool is;
+        return tr_special(t, "power", args, 2, location, &is, out);
+    }
+    bool contains = strcmp(op, "@>") == 0, within = strcmp(op, "<@") == 0;
+    if (contains || within || strcmp(op, "&&") == 0) {
+        struct tr_ex args[2] = {within ? *r : *l, within ? *l : *r};
+        return array_sets(t, op, args, location, out);
+    }
     return tr_fail(t, ST_UNSUPPORTED, "0A000", location, "operator %s is not supported here", op);
 }
 
@@ -211,6 +238,12 @@ static status unary(struct tr *t, const char *op, struct tr_ex *r, int location,
     if ((strcmp(op, "-") == 0 || strcmp(op, "+") == 0) &&
         (family == FAMILY_NUMBER || family == FAMILY_INTERVAL)) {
         *out = tr_typed(arena_printf(t->a, "(%s%s)", op, r->sql), r->type);
+        return ST_OK;
+    }
+    if (strcmp(op, "@") == 0 && family == FAMILY_NUMBER)
+        return tr_known_call(t, "abs", r, 1, location, out);
+    if (strcmp(op, "~") == 0 && rel_type_is_integer(r->type)) {
+        *out = tr_typed(arena_printf(t->a, "(~%s)", r->sql), r->type);
         return ST_OK;
     }
     return no_operator(t, op, NULL, r, location);

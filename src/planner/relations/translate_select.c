@@ -154,13 +154,13 @@ static status function(struct tr *t, struct tr_scope *s, const PgQuery__RangeFun
         return tr_fail(t, ST_UNSUPPORTED, "0A000", -1,
                        "ROWS FROM and column definitions are not supported here");
     struct tr_source *src = ARENA_NEW(t->a, struct tr_source);
-    bool is = false;
+    bool is = false, relation = false;
     if (item->node_case == PG_QUERY__NODE__NODE_FUNC_CALL) {
         const PgQuery__FuncCall *f = item->func_call;
         const struct rel *rel = rel_function_relation(tr_str(f->funcname[f->n_funcname - 1]));
         if (rel && f->n_args == 0) {
             ST_TRY(relation_function(t, rel, src, sql));
-            is = true;
+            is = relation = true;
         } else {
             ST_TRY(tr_table_function(t, s, f, &is, sql, src));
         }
@@ -171,9 +171,12 @@ static status function(struct tr *t, struct tr_scope *s, const PgQuery__RangeFun
     if (r->alias && r->alias->n_colnames == 0 && src->count == 1)
         src->columns[0].name = r->alias->aliasname; /* a scalar's column is called as its source */
     if (r->ordinality) {
-        if (!is || src->count >= 3)
+        if (!is || relation)
             return tr_fail(t, ST_UNSUPPORTED, "0A000", -1,
                            "WITH ORDINALITY is not supported with this function");
+        struct tr_column *columns = ARENA_ARRAY(t->a, struct tr_column, src->count + 1);
+        memcpy(columns, src->columns, sizeof(*columns) * src->count);
+        src->columns = columns;
         src->columns[src->count++] =
             (struct tr_column){.name = "ordinality",
                                .sql = arena_printf(t->a, "%s.ord", src->sql),
@@ -417,6 +420,10 @@ static status select_list(struct tr *t, struct tr_scope *s, const PgQuery__Selec
         ST_TRY(push(t, l, r->name[0] ? r->name : tr_heading(r->val), &e));
     }
     s->srf_allowed = false;
+    if (l->count == 0 && s->exists) {
+        struct tr_ex any = tr_typed("1", OID_INT4);
+        return push(t, l, "?column?", &any);
+    }
     if (l->count == 0)
         return tr_fail(t, ST_UNSUPPORTED, "0A000", -1,
                        "a SELECT without columns is not supported here");
@@ -561,20 +568,116 @@ static status limit(struct tr *t, struct tr_scope *outer, const PgQuery__SelectS
     return ST_OK;
 }
 
+/* ---- DISTINCT ON: the first row of each group of equal keys ---- */
+
+struct key {
+    const char *sql, *direction;
+};
+
+/* An output column by position or name, or an expression. */
+static status key_of(struct tr *t, struct tr_scope *s, const PgQuery__Node *n, const struct list *l,
+                     const char *clause, const char **sql)
+{
+    unsigned number;
+    ST_TRY(output_number(t, n, l->columns, l->count, clause, &number));
+    if (number) {
+        *sql = l->sql[number - 1];
+        return ST_OK;
+    }
+    struct tr_ex e;
+    ST_TRY(tr_expr(t, s, n, &e));
+    ST_TRY(tr_settle(t, &e));
+    *sql = e.sql;
+    return ST_OK;
+}
+
+static bool is_key(const struct key *keys, size_t count, const char *sql)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(keys[i].sql, sql) == 0)
+            return true;
+    return false;
+}
+
+/* ON and ORDER BY; without an order, that of the keys of ON, as PostgreSQL's sort leaves them. */
+static status distinct_keys(struct tr *t, struct tr_scope *s, const PgQuery__SelectStmt *stmt,
+                            const struct list *l, struct key *on, struct key *order)
+{
+    for (size_t i = 0; i < stmt->n_distinct_clause; i++) {
+        on[i].direction = " ASC NULLS LAST";
+        ST_TRY(key_of(t, s, stmt->distinct_clause[i], l, "SELECT DISTINCT ON", &on[i].sql));
+    }
+    for (size_t i = 0; i < stmt->n_sort_clause; i++) {
+        const PgQuery__SortBy *by = stmt->sort_clause[i]->sort_by;
+        order[i].direction = direction(by);
+        ST_TRY(key_of(t, s, by->node, l, "ORDER BY", &order[i].sql));
+        if (i < stmt->n_distinct_clause && !is_key(on, stmt->n_distinct_clause, order[i].sql))
+            return tr_fail(t, ST_INVALID, "42P10", by->location,
+                           "SELECT DISTINCT ON expressions must match initial ORDER BY "
+                           "expressions");
+    }
+    return ST_OK;
+}
+
+/* BODY: FROM and what follows up to HAVING. Rows are numbered in their group, by the order. */
+static status distinct_on(struct tr *t, struct tr_scope *s, const PgQuery__SelectStmt *stmt,
+                          const struct list *l, const char *items, const char *body,
+                          const char **sql)
+{
+    size_t on_count = stmt->n_distinct_clause, count = stmt->n_sort_clause;
+    struct key *on = ARENA_ARRAY(t->a, struct key, on_count + 1);
+    struct key *order = ARENA_ARRAY(t->a, struct key, count + 1);
+    ST_TRY(distinct_keys(t, s, stmt, l, on, order));
+    const char *partition = "", *sort = "", *columns = "", *outer = "", *names = "";
+    for (size_t i = 0; i < on_count; i++)
+        partition = arena_printf(t->a, "%s%s%s", partition, i ? "," : "", on[i].sql);
+    if (count == 0) {
+        order = on;
+        count = on_count;
+    }
+    const char *v = tr_name(t, "t");
+    for (size_t i = 0; i < count; i++) {
+        const char *comma = i ? "," : "";
+        sort = arena_printf(t->a, "%s%s%s%s", sort, comma, order[i].sql, order[i].direction);
+        columns = arena_printf(t->a, "%s,%s AS o%zu", columns, order[i].sql, i + 1);
+        outer = arena_printf(t->a, "%s%s%s.o%zu%s", outer, comma, v, i + 1, order[i].direction);
+    }
+    for (unsigned i = 0; i < l->count; i++)
+        names = arena_printf(t->a, "%s%s%s." REL_SQL_COLUMN, names, i ? "," : "", v, i + 1);
+    *sql = arena_printf(t->a,
+                        "SELECT %s FROM (SELECT %s%s,row_number() OVER (PARTITION BY %s ORDER BY "
+                        "%s) AS place%s) AS %s WHERE %s.place=1 ORDER BY %s",
+                        names, items, columns, partition, sort, body, v, v, outer);
+    return ST_OK;
+}
+
 /* ---- the three shapes of a query ---- */
 
-static status simple(struct tr *t, struct tr_scope *with, const PgQuery__SelectStmt *stmt,
-                     struct tr_query *out)
+static const char *select_items(struct tr *t, const struct list *l)
 {
-    struct tr_scope s = {.outer = with};
+    struct obuf o;
+    obuf_init(&o);
+    for (unsigned i = 0; i < l->count; i++) {
+        const char *item =
+            arena_printf(t->a, "%s%s AS " REL_SQL_COLUMN, i ? "," : "", l->sql[i], i + 1);
+        obuf_put(&o, item, strlen(item));
+    }
+    const char *items = arena_strdup(t->a, bytes_make(o.data, o.size));
+    obuf_fini(&o);
+    return items;
+}
+
+static status simple(struct tr *t, struct tr_scope *with, const PgQuery__SelectStmt *stmt,
+                     bool exists, struct tr_query *out)
+{
+    struct tr_scope s = {.outer = with, .exists = exists, .select = stmt};
     struct list l = {0};
     const char *from, *where = "", *groups, *having = "", *order, *bounds;
-    if (stmt->into_clause || stmt->n_locking_clause || stmt->n_window_clause ||
-        (stmt->n_distinct_clause && stmt->distinct_clause[0] &&
-         stmt->distinct_clause[0]->node_case != 0))
+    bool on = stmt->n_distinct_clause && stmt->distinct_clause[0] &&
+              stmt->distinct_clause[0]->node_case != 0;
+    if (stmt->into_clause || stmt->n_locking_clause)
         return tr_fail(t, ST_UNSUPPORTED, "0A000", -1,
-                       "SELECT INTO, FOR UPDATE, WINDOW and DISTINCT ON are not supported over "
-                       "catalogue relations");
+                       "SELECT INTO and FOR UPDATE are not supported over catalogue relations");
     ST_TRY(from_clause(t, &s, stmt, &from));
     ST_TRY(select_list(t, &s, stmt, &l));
     if (stmt->where_clause) {
@@ -586,24 +689,24 @@ static status simple(struct tr *t, struct tr_scope *with, const PgQuery__SelectS
         ST_TRY(tr_bool(t, &s, stmt->having_clause, "HAVING", &having));
         having = arena_printf(t->a, " HAVING %s", having);
     }
-    ST_TRY(order_by(t, &s, stmt, l.columns, l.count, &order));
-    ST_TRY(limit(t, with, stmt, order[0] != 0, &bounds));
+    if (!on)
+        ST_TRY(order_by(t, &s, stmt, l.columns, l.count, &order));
+    ST_TRY(limit(t, with, stmt, on || order[0] != 0, &bounds));
     if (s.srfs && (s.aggregates || groups[0]))
         return tr_fail(t, ST_UNSUPPORTED, "0A000", -1,
                        "set-returning functions with aggregates are not supported here");
     from = srf_clause(t, &s, from);
-    struct obuf o;
-    obuf_init(&o);
-    for (unsigned i = 0; i < l.count; i++) {
-        const char *item =
-            arena_printf(t->a, "%s%s AS " REL_SQL_COLUMN, i ? "," : "", l.sql[i], i + 1);
-        obuf_put(&o, item, strlen(item));
+    const char *items = select_items(t, &l);
+    const char *body =
+        arena_printf(t->a, "%s%s%s%s%s", from[0] ? " FROM " : "", from, where, groups, having);
+    if (on) {
+        ST_TRY(distinct_on(t, &s, stmt, &l, items, body, &out->sql));
+        out->sql = arena_printf(t->a, "%s%s", out->sql, bounds);
+    } else {
+        out->sql =
+            arena_printf(t->a, "SELECT %s%s%s%s%s", stmt->n_distinct_clause ? "DISTINCT " : "",
+                         items, body, order, bounds);
     }
-    out->sql =
-        arena_printf(t->a, "SELECT %s%.*s%s%s%s%s%s%s%s",
-                     stmt->n_distinct_clause ? "DISTINCT " : "", (int)o.size, (const char *)o.data,
-                     from[0] ? " FROM " : "", from, where, groups, having, order, bounds);
-    obuf_fini(&o);
     out->columns = l.columns;
     out->count = l.count;
     out->one_row = (s.aggregates && !groups[0]) || (!from[0] && !s.srfs);
@@ -664,12 +767,12 @@ static bool needs_wrapping(const PgQuery__SelectStmt *s, bool right)
 }
 
 static status query(struct tr *t, struct tr_scope *outer, const PgQuery__SelectStmt *stmt,
-                    struct tr_query *out);
+                    bool exists, struct tr_query *out);
 
 static status arm(struct tr *t, struct tr_scope *with, const PgQuery__SelectStmt *stmt, bool right,
                   struct tr_query *out)
 {
-    ST_TRY(query(t, with, stmt, out));
+    ST_TRY(query(t, with, stmt, false, out));
     if (needs_wrapping(stmt, right))
         out->sql = arena_printf(t->a, "SELECT * FROM (%s)", out->sql);
     return ST_OK;
@@ -758,7 +861,7 @@ static status with_item(struct tr *t, struct tr_scope *s, const PgQuery__CommonT
     cte->sql = tr_name(t, "k");
     cte->next = s->ctes;
     if (recursive && stmt->op != PG_QUERY__SET_OPERATION__SETOP_NONE) {
-        ST_TRY(query(t, s, stmt->larg, &q));
+        ST_TRY(query(t, s, stmt->larg, false, &q));
         ST_TRY(cte_columns(t, cte, c, &q));
         s->ctes = cte;
     }
@@ -791,7 +894,7 @@ static status with_clause(struct tr *t, struct tr_scope *s, const PgQuery__WithC
 
 /* Columns may still be untyped. */
 static status query(struct tr *t, struct tr_scope *outer, const PgQuery__SelectStmt *stmt,
-                    struct tr_query *out)
+                    bool exists, struct tr_query *out)
 {
     struct tr_scope s = {.outer = outer};
     const char *with = "";
@@ -805,7 +908,7 @@ static status query(struct tr *t, struct tr_scope *outer, const PgQuery__SelectS
     else if (stmt->n_values_lists)
         st = values(t, &s, stmt, out);
     else
-        st = simple(t, &s, stmt, out);
+        st = simple(t, &s, stmt, exists, out);
     tr_leave(t);
     if (st == ST_OK && with[0])
         out->sql = arena_printf(t->a, "%s%s", with, out->sql);
@@ -815,9 +918,15 @@ static status query(struct tr *t, struct tr_scope *outer, const PgQuery__SelectS
 status tr_select(struct tr *t, struct tr_scope *outer, const PgQuery__SelectStmt *stmt,
                  struct tr_query *out)
 {
-    ST_TRY(query(t, outer, stmt, out));
+    ST_TRY(query(t, outer, stmt, false, out));
     for (unsigned i = 0; i < out->count; i++)
         if (out->columns[i].type == OID_UNKNOWN)
             out->columns[i].type = OID_TEXT;
     return ST_OK;
+}
+
+status tr_exists(struct tr *t, struct tr_scope *outer, const PgQuery__SelectStmt *stmt,
+                 struct tr_query *out)
+{
+    return query(t, outer, stmt, true, out);
 }

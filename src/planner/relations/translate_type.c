@@ -191,6 +191,18 @@ status tr_cast_text(struct tr *t, struct tr_ex *e, uint32_t type)
     return ST_OK;
 }
 
+status tr_array_item(struct tr *t, struct tr_ex *e)
+{
+    enum rel_family family = rel_type_family(e->type);
+    if (family == FAMILY_BOOL)
+        *e = tr_typed(
+            arena_printf(t->a, "substr(%s,1,1)", tr_call_typed(t, REL_FN_OUT, e->sql, e->type)),
+            OID_TEXT);
+    else if (family != FAMILY_NUMBER || rel_type_is_reg(e->type))
+        return tr_cast_text(t, e, OID_TEXT);
+    return ST_OK;
+}
+
 status tr_cast(struct tr *t, struct tr_ex *e, uint32_t type, int location)
 {
     if (e->type == OID_UNKNOWN || e->type == type)

@@ -229,6 +229,11 @@ static void expressions_follow_postgres(void **state)
     UNUSED(state);
     run_file("expressions");
 }
+static void functions_follow_postgres(void **state)
+{
+    UNUSED(state);
+    run_file("functions");
+}
 static void errors_name_what_is_wrong(void **state)
 {
     UNUSED(state);
@@ -399,6 +404,7 @@ int main(void)
         cmocka_unit_test(psql_meta_commands_get_their_shapes),
         cmocka_unit_test(drivers_and_tools_get_their_shapes),
         cmocka_unit_test(expressions_follow_postgres),
+        cmocka_unit_test(functions_follow_postgres),
         cmocka_unit_test(errors_name_what_is_wrong),
         cmocka_unit_test(parameters_take_the_type_of_the_other_side),
         cmocka_unit_test(parameters_reach_the_query),
