@@ -52,7 +52,8 @@ struct kv_store_batch_ops {
 struct kv_runs_writer;
 struct kv_store_batch {
     const struct kv_store_batch_ops *ops;
-    struct kv_runs_writer *writer; /* store.c's; zero when made */
+    struct kv_store *store; /* store.c's, both; zero when made */
+    struct kv_runs_writer *writer;
 };
 /* An implementation's set of entries to be taken in begins with these. */
 struct kv_store_load_ops {
@@ -79,6 +80,8 @@ struct kv_store_ops {
     status (*room)(struct kv_store *, uint64_t size);
     status (*load_new)(struct kv_store *, const char *dir, struct kv_store_load **out);
     void (*compact)(struct kv_store *, bytes lower, bytes upper);
+    /* What can go from [LOWER, UPPER) without being read; NULL: nothing can. */
+    status (*drop_files)(struct kv_store *, bytes lower, bytes upper);
     void (*stats)(struct kv_store *, struct kv_store_stats *);
 };
 struct kv_runs;
@@ -90,6 +93,7 @@ struct kv_store {
 struct kv_store_options {
     uint64_t block_cache_bytes;
     uint64_t write_buffer_bytes;
+    uint64_t table_bytes; /* of a file, about; 0: RocksDB's own choice, 64 MB */
     unsigned background_threads;
 };
 
@@ -127,6 +131,10 @@ bytes kv_store_iter_value(const struct kv_store_iter *it);
 struct kv_store_batch *kv_store_batch_new(struct kv_store *s);
 void kv_store_batch_put(struct kv_store_batch *b, bytes key, bytes value);
 void kv_store_batch_delete(struct kv_store_batch *b, bytes key);
+/* Deletes each key that the store has now in [LOWER, UPPER): it costs what it deletes. Nobody else
+ * writes there until B is written, and B has put nothing there yet. ST_IO, ST_CORRUPT: B is to be
+ * freed. Pool threads. */
+NODISCARD status kv_store_batch_delete_range(struct kv_store_batch *b, bytes lower, bytes upper);
 void kv_store_batch_free(struct kv_store_batch *b);
 /* Frees B, also on error. */
 NODISCARD status kv_store_write(struct kv_store *s, struct kv_store_batch *b);
@@ -141,7 +149,8 @@ NODISCARD status kv_store_room(struct kv_store *s, uint64_t size);
  * left there is removed. Pool threads. ST_IO, ST_DISK_FULL. */
 NODISCARD status kv_store_load_new(struct kv_store *s, const char *dir, struct kv_store_load **out);
 /* In the order of keys. ST_DISK_FULL, ST_IO: nothing has happened to the store. */
-/* From here on all that the store holds in [LOWER, UPPER) goes, but for what is put. */
+/* From here on all that the store holds in [LOWER, UPPER) goes, but for what is put. Nobody writes
+ * there until the set is installed or freed. */
 NODISCARD status kv_store_load_replace(struct kv_store_load *l, bytes lower, bytes upper);
 NODISCARD status kv_store_load_put(struct kv_store_load *l, bytes key, bytes value);
 NODISCARD status kv_store_load_delete(struct kv_store_load *l, bytes key);
@@ -151,8 +160,15 @@ NODISCARD status kv_store_load_seal(struct kv_store_load *l);
 NODISCARD status kv_store_load_install(struct kv_store_load *l);
 void kv_store_load_free(struct kv_store_load *l); /* removes its files; NULL is fine */
 
-/* Compacts [LOWER, UPPER) alone. Pool threads. */
+/* Compacts the files that touch [LOWER, UPPER) through all levels, beside other compactions: what
+ * was deleted there and flushed is gone from the disk, and its tombstones too, once no iterator
+ * pins it. What is read does not change. Pool threads; the work is that of those files. */
 void kv_store_compact(struct kv_store *s, bytes lower, bytes upper);
+/* Empties [LOWER, UPPER), durably: files that lie inside as a whole go unread, what is left key by
+ * key. Nothing writes there or reads anything of it. Until it returns ST_OK versions that had been
+ * overwritten or deleted may be there again, also after a crash: who calls has a durable note, and
+ * calls again. Pool threads. ST_IO, ST_CORRUPT, ST_DISK_FULL. */
+NODISCARD status kv_store_drop(struct kv_store *s, bytes lower, bytes upper);
 void kv_store_stats(struct kv_store *s, struct kv_store_stats *out);
 
 #endif

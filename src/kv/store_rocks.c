@@ -19,6 +19,10 @@
  *       as the text of an error and goes to our log.
  *   S6  The cache gives up what open tables take (S4 makes that grow with the number of rows),
  *       down to half of it, so that both together stay what the budget has for them.
+ *   S7  There are no range tombstones, and no reader looks for any. In RocksDB 7.8 an iterator that
+ *       does forgets, where a file of a level ends, that it could not read the next one
+ *       (facebook/rocksdb#11782): what is cold or damaged there is passed over as if it were empty.
+ *       Files of an older release that hold some are compacted before the first read.
  *
  * Threads: RocksDB is thread-safe; writers are pool threads, one flush at a time per shard.
  */
@@ -26,6 +30,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "kv/key.h"
 #include "kv/store_rocks_internal.h"
 
 #include <stdlib.h>
@@ -34,6 +39,9 @@
 #include <time.h>
 
 #define BLOCK_BYTES 4096u
+#define LOAD_FILE_BYTES (64u << 20)
+#define BOUND_BYTES (KV_KEY_MAX + 2u)
+#define BOTTOM_TOO 2 /* kForce */
 #define BLOOM_BITS 10.0
 #define COUNTED_ONE_IN 64u
 #define FLUSH_PAUSE_NS 2000000
@@ -127,6 +135,7 @@ static void read_tier_set(rocksdb_readoptions_t *o, enum kv_tier tier)
 
     rocksdb_readoptions_set_read_tier(o, tiers[tier]);
     rocksdb_readoptions_set_fill_cache(o, tier != KV_TIER_BULK);
+    rocksdb_readoptions_set_ignore_range_deletions(o, 1); /* S7 */
 }
 
 static status rocks_get(struct kv_store *base, bytes key, enum kv_tier tier, struct arena *a,
@@ -452,6 +461,36 @@ static void rocks_compact(struct kv_store *base, bytes lower, bytes upper)
                               (const char *)upper.data, upper.size);
 }
 
+/* The last key that is surely below UPPER, or one a little further below: RocksDB drops also a file
+ * that ends at the bound it is given. */
+static bytes bound_below(bytes upper, uint8_t out[BOUND_BYTES])
+{
+    size_t size = upper.size;
+
+    ASSERT(size > 0 && size <= BOUND_BYTES);
+    memcpy(out, upper.data, size);
+    if (out[size - 1] == 0)
+        return bytes_make(out, size - 1);
+    out[size - 1]--;
+    memset(out + size, 0xff, BOUND_BYTES - size);
+    return bytes_make(out, BOUND_BYTES);
+}
+
+static status rocks_drop_files(struct kv_store *base, bytes lower, bytes upper)
+{
+    struct rocks_store *s = (struct rocks_store *)base;
+    uint8_t below[BOUND_BYTES];
+    bytes last = bound_below(upper, below);
+    char *error = NULL;
+
+    ST_TRY(kv__rocks_latched(s));
+    if (fault_point("store.rocks.drop"))
+        return kv__rocks_latch(s, ST_IO);
+    rocksdb_delete_file_in_range(s->db, (const char *)lower.data, lower.size,
+                                 (const char *)last.data, last.size, &error);
+    return kv__rocks_latch(s, kv__rocks_error(error, "drop files"));
+}
+
 /* -- statistics, opening and closing ---------------------------------------------------------- */
 
 static void rocks_stats(struct kv_store *base, struct kv_store_stats *out)
@@ -509,6 +548,7 @@ static const struct kv_store_ops rocks_ops = {
     .room = kv__rocks_room,
     .load_new = kv__rocks_load_new,
     .compact = rocks_compact,
+    .drop_files = rocks_drop_files,
     .stats = rocks_stats,
 };
 
@@ -580,6 +620,10 @@ static status options_make(struct rocks_store *s, const struct kv_store_options 
     rocksdb_options_set_max_background_jobs(s->options, threads + 1);
     rocksdb_options_set_write_buffer_size(s->options, o->write_buffer_bytes);
     rocksdb_options_set_max_write_buffer_number(s->options, 4);
+    if (o->table_bytes > 0) {
+        rocksdb_options_set_target_file_size_base(s->options, o->table_bytes);
+        rocksdb_options_set_max_bytes_for_level_base(s->options, 4 * o->table_bytes);
+    }
     rocksdb_options_set_compression(s->options, rocksdb_lz4_compression);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(s->options, 1);
     rocksdb_options_set_stats_dump_period_sec(s->options, 0);
@@ -591,6 +635,32 @@ static status options_make(struct rocks_store *s, const struct kv_store_options 
     return options_from_text(s, "avoid_flush_during_shutdown=true;stats_persist_period_sec=0;"
                                 "manifest_preallocation_size=65536;"
                                 "block_based_table_factory={prepopulate_block_cache=kFlushOnly}");
+}
+
+static uint64_t range_tombstones(struct rocks_store *s)
+{
+    static const char name[] = "# range deletions=";
+    char *all = rocksdb_property_value(s->db, "rocksdb.aggregated-table-properties");
+    const char *at = all != NULL ? strstr(all, name) : NULL;
+    uint64_t n = at != NULL ? strtoull(at + strlen(name), NULL, 10) : UINT64_MAX;
+
+    rocksdb_free(all);
+    return n;
+}
+
+/* S7 */
+static status no_range_tombstones(struct rocks_store *s)
+{
+    uint64_t n = range_tombstones(s);
+
+    if (n == 0)
+        return ST_OK;
+    LOG_INFO("store.range_tombstones", LOG_U64("count", n));
+    rocksdb_compactoptions_t *o = rocksdb_compactoptions_create();
+    rocksdb_compactoptions_set_bottommost_level_compaction(o, BOTTOM_TOO);
+    rocksdb_compact_range_opt(s->db, o, NULL, 0, NULL, 0);
+    rocksdb_compactoptions_destroy(o);
+    return range_tombstones(s) == 0 ? ST_OK : ST_CORRUPT;
 }
 
 status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, struct kv_store **out,
@@ -606,6 +676,7 @@ status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, st
     ASSERT(s->dir != NULL);
     s->cache = rocksdb_cache_create_lru(o->block_cache_bytes);
     s->cache_bytes = o->block_cache_bytes;
+    s->load_file_bytes = o->table_bytes > 0 ? o->table_bytes : LOAD_FILE_BYTES;
     s->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_disable_WAL(s->write_options, 1); /* S1 */
     s->flush_options = rocksdb_flushoptions_create();
@@ -625,6 +696,8 @@ status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, st
             (void)kv__rocks_error(error, "open");
         }
     }
+    if (st == ST_OK)
+        st = no_range_tombstones(s);
     if (st == ST_OK)
         cache_share(s);
     if (st != ST_OK) {

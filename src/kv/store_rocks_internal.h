@@ -18,7 +18,8 @@ struct rocks_store {
     rocksdb_t *db;
     rocksdb_options_t *options;
     rocksdb_cache_t *cache;
-    uint64_t cache_bytes; /* const; S6 */
+    uint64_t cache_bytes;     /* const; S6 */
+    uint64_t load_file_bytes; /* const */
     rocksdb_writeoptions_t *write_options;
     rocksdb_flushoptions_t *flush_options;
     rocksdb_compactoptions_t *compact_options;

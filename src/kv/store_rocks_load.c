@@ -1,18 +1,18 @@
 /*
  * Much at once into RocksDB: files of sorted entries, taken in by one ingestion.
  *
- * Entries go into table files of LOAD_FILE_BYTES beside the store, so that memory does not grow
- * with their number (a file's filter and index are in memory while it is written). What the store
- * holds in a range that is replaced goes by a range tombstone; each file carries the part of it
- * that lies between its own bounds, so that the files do not overlap and may be placed on the
- * deepest level that has nothing in their range.
+ * Entries go into table files of load_file_bytes beside the store, so that memory does not grow
+ * with their number (a file's filter and index are in memory while it is written). Of a range that
+ * is replaced the store's entries are gone through as the new ones come: one that does not come is
+ * deleted by a tombstone of its own (store_rocks.c, S7). The files do not overlap and may be placed
+ * on the deepest level that has nothing in their range.
  *
  * Invariants
  *   L1  Nothing of the store changes before install; the ingestion is one edit of the manifest.
- *   L2  In one file all entries have one sequence number, and a tombstone hides only smaller ones:
- *       what is put survives the tombstone of its own file.
- *   L3  Files are synced when they are finished, the manifest by the ingestion: there is nothing
- *       left to flush.
+ *   L2  Keys of all files ascend strictly: one key is put or deleted, never both.
+ *   L3  Files are synced when they are finished, the manifest by the ingestion. What was deleted
+ *       in a replaced range and not flushed is flushed before: no file may reach so far that the
+ *       ingestion itself does that, and a crash would bring it back.
  *
  * Threads: one pool thread at a time.
  */
@@ -29,7 +29,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOAD_FILE_BYTES (64u << 20)
 #define LOAD_FILES_MAX 100000u
 
 struct rocks_load {
@@ -40,8 +39,10 @@ struct rocks_load {
     rocksdb_sstfilewriter_t *writer; /* of the file that is open, or NULL */
     unsigned files;                  /* begun */
     uint64_t written, total;         /* bytes of entries in the open file; in all */
-    bool replacing;                  /* [from, to) is being replaced; files cover it up to `from` */
-    struct obuf from, to;
+    bool replaces;                   /* anything, at all */
+    struct kv_store_iter *old;       /* over what is being replaced, or NULL */
+    status old_st;                   /* of its last move */
+    struct obuf to;                  /* where it ends */
 };
 
 static void path_of(const struct rocks_load *l, unsigned file, char out[PATH_MAX])
@@ -60,7 +61,7 @@ static status file_open(struct rocks_load *l)
         return ST_OK;
     if (l->files == LOAD_FILES_MAX)
         return ST_LIMIT;
-    ST_TRY(kv__rocks_room(&l->store->base, LOAD_FILE_BYTES));
+    ST_TRY(kv__rocks_room(&l->store->base, l->store->load_file_bytes));
     if (fault_point("store.rocks.load_full"))
         return ST_DISK_FULL;
     if (fault_point("store.rocks.load"))
@@ -71,22 +72,6 @@ static status file_open(struct rocks_load *l)
     l->written = 0;
     rocksdb_sstfilewriter_open(l->writer, path, &error);
     return kv__rocks_error(error, "open a file to load");
-}
-
-/* The tombstone of the part of the replaced range that lies before TO goes into the open file. */
-static status cover(struct rocks_load *l, bytes to)
-{
-    bytes from = bytes_make(l->from.data, l->from.size);
-    char *error = NULL;
-
-    if (bytes_cmp(from, to) >= 0)
-        return ST_OK;
-    ST_TRY(file_open(l));
-    rocksdb_sstfilewriter_delete_range(l->writer, (const char *)from.data, from.size,
-                                       (const char *)to.data, to.size, &error);
-    obuf_reset(&l->from);
-    obuf_put(&l->from, to.data, to.size);
-    return kv__rocks_error(error, "replace a range");
 }
 
 static status file_finish(struct rocks_load *l)
@@ -102,40 +87,65 @@ static status file_finish(struct rocks_load *l)
     return kv__rocks_error(error, "finish a file to load");
 }
 
-/* The range that was being replaced ends here. */
-static status replaced(struct rocks_load *l)
+/* Before each entry: a file that is full ends. */
+static status advance(struct rocks_load *l)
 {
-    if (!l->replacing)
-        return ST_OK;
-    l->replacing = false;
-    return cover(l, bytes_make(l->to.data, l->to.size));
+    if (l->writer != NULL && l->written >= l->store->load_file_bytes)
+        ST_TRY(file_finish(l));
+    return file_open(l);
 }
 
-/* KEY comes next: ends what lies before it, and a file that is full. */
-static status advance(struct rocks_load *l, bytes key)
+static status add_deletion(struct rocks_load *l, bytes key)
 {
-    if (l->replacing && bytes_cmp(key, bytes_make(l->to.data, l->to.size)) >= 0)
-        ST_TRY(replaced(l));
-    if (l->writer != NULL && l->written >= LOAD_FILE_BYTES) {
-        if (l->replacing)
-            ST_TRY(cover(l, key));
-        ST_TRY(file_finish(l));
+    char *error = NULL;
+
+    ST_TRY(advance(l));
+    rocksdb_sstfilewriter_delete(l->writer, (const char *)key.data, key.size, &error);
+    l->written += key.size;
+    return kv__rocks_error(error, "load a deletion");
+}
+
+static void replaced(struct rocks_load *l)
+{
+    kv_store_iter_free(l->old);
+    l->old = NULL;
+}
+
+/* What the store has before UPTO in the range that is being replaced is deleted; what it has there
+ * is left to the caller. */
+static status replace_upto(struct rocks_load *l, bytes upto)
+{
+    bool ends = l->old != NULL && bytes_cmp(upto, bytes_make(l->to.data, l->to.size)) >= 0;
+
+    while (l->old != NULL && l->old_st == ST_OK) {
+        bytes key = kv_store_iter_key(l->old);
+        int order = bytes_cmp(key, upto);
+
+        if (order > 0)
+            break;
+        if (order < 0)
+            ST_TRY(add_deletion(l, key));
+        l->old_st = kv_store_iter_next(l->old);
     }
-    return file_open(l);
+    if (l->old != NULL && l->old_st != ST_OK && l->old_st != ST_END)
+        return l->old_st;
+    if (ends)
+        replaced(l);
+    return ST_OK;
 }
 
 static status load_replace(struct kv_store_load *base, bytes lower, bytes upper)
 {
     struct rocks_load *l = (struct rocks_load *)base;
 
-    ST_TRY(advance(l, lower));
-    ST_TRY(replaced(l));
-    obuf_reset(&l->from);
-    obuf_put(&l->from, lower.data, lower.size);
+    ST_TRY(replace_upto(l, lower));
+    ASSERT(l->old == NULL);
+    l->replaces = true;
     obuf_reset(&l->to);
     obuf_put(&l->to, upper.data, upper.size);
-    l->replacing = true;
-    return ST_OK;
+    l->old = kv_store_iter_new(&l->store->base, lower, upper, KV_TIER_BULK);
+    l->old_st = kv_store_iter_seek(l->old, lower);
+    return l->old_st == ST_END ? ST_OK : l->old_st;
 }
 
 static status load_put(struct kv_store_load *base, bytes key, bytes value)
@@ -143,7 +153,8 @@ static status load_put(struct kv_store_load *base, bytes key, bytes value)
     struct rocks_load *l = (struct rocks_load *)base;
     char *error = NULL;
 
-    ST_TRY(advance(l, key));
+    ST_TRY(replace_upto(l, key));
+    ST_TRY(advance(l));
     rocksdb_sstfilewriter_put(l->writer, (const char *)key.data, key.size, (const char *)value.data,
                               value.size, &error);
     l->written += key.size + value.size;
@@ -153,19 +164,16 @@ static status load_put(struct kv_store_load *base, bytes key, bytes value)
 static status load_delete(struct kv_store_load *base, bytes key)
 {
     struct rocks_load *l = (struct rocks_load *)base;
-    char *error = NULL;
 
-    ST_TRY(advance(l, key));
-    rocksdb_sstfilewriter_delete(l->writer, (const char *)key.data, key.size, &error);
-    l->written += key.size;
-    return kv__rocks_error(error, "load a deletion");
+    ST_TRY(replace_upto(l, key));
+    return add_deletion(l, key);
 }
 
 static status load_seal(struct kv_store_load *base)
 {
     struct rocks_load *l = (struct rocks_load *)base;
 
-    ST_TRY(replaced(l));
+    ST_TRY(replace_upto(l, bytes_make(l->to.data, l->to.size)));
     if (fault_point("store.rocks.seal"))
         return ST_IO;
     return file_finish(l);
@@ -197,6 +205,10 @@ static status load_install(struct kv_store_load *base)
         return st;
     if (fault_point("store.rocks.ingest"))
         return ST_IO;
+    if (l->replaces) /* L3 */
+        ST_TRY(kv_store_flush(&l->store->base));
+    if (l->files == 0)
+        return ST_OK;
     char(*names)[PATH_MAX] = malloc(l->files * sizeof *names);
     const char **paths = malloc(l->files * sizeof *paths);
     ASSERT(names != NULL && paths != NULL);
@@ -233,12 +245,12 @@ static void load_free(struct kv_store_load *base)
 {
     struct rocks_load *l = (struct rocks_load *)base;
 
+    replaced(l);
     if (l->writer != NULL)
         rocksdb_sstfilewriter_destroy(l->writer);
     remove_files(l->dir);
     (void)rmdir(l->dir);
     rocksdb_envoptions_destroy(l->env_options);
-    obuf_fini(&l->from);
     obuf_fini(&l->to);
     free(l->dir);
     free(l);
@@ -265,7 +277,6 @@ status kv__rocks_load_new(struct kv_store *base, const char *dir, struct kv_stor
     l->dir = strdup(dir);
     ASSERT(l->dir != NULL);
     l->env_options = rocksdb_envoptions_create();
-    obuf_init(&l->from);
     obuf_init(&l->to);
     *out = &l->base;
     return ST_OK;
