@@ -7,6 +7,7 @@
 #   make differential  2,000 sequences of messages, answered as PostgreSQL 15 answers them
 #   make demo       three nodes on this machine, until Ctrl-C; make cluster-soak: 15 minutes of faults
 #   make soak       simulated nodes, seed after seed, SOAK_HOURS=1; goes on where it was stopped
+#   make store-soak  10^7 random steps on the store against an array; goes on where it was stopped
 #   make lint       the style checks alone
 #   make bench      metadb beside PostgreSQL, Redis and etcd, in less than 15 minutes; bench-quick: 4
 #   make gate       instructions and calls per statement against bench/gates/baseline.txt
@@ -18,7 +19,7 @@ BENCH_OUT ?= build/bench.txt
 HOST = $(firstword $(subst :, ,$(LISTEN)))
 PORT = $(lastword $(subst :, ,$(LISTEN)))
 
-.PHONY: all deps build run demo-sql test crash power cluster-soak demo differential soak lint bench-deps bench bench-quick gate clean
+.PHONY: all deps build run demo-sql test crash power cluster-soak demo differential soak store-soak lint bench-deps bench bench-quick gate clean
 
 all: build
 
@@ -58,6 +59,14 @@ cluster-soak: deps
 SOAK_HOURS ?= 1
 soak: deps
 	@tests/sim/soak $(SOAK_HOURS)
+
+STORE_SECONDS ?= 170
+STORE_SEED ?= 1
+store-soak: deps
+	@[ -f build/debug/build.ninja ] || cmake --preset debug >/dev/null
+	@cmake --build build/debug --target test_kv_store >/dev/null
+	@METADB_STORE_STEPS=10000000 METADB_STORE_SECONDS=$(STORE_SECONDS) METADB_STORE_SEED=$(STORE_SEED) \
+	    METADB_STORE_DIR=build/store-soak-$(STORE_SEED) build/debug/tests/unit/kv/test_kv_store
 
 lint: deps
 	@tools/lint
