@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "cluster/check.h"
 #include "cluster/client_internal.h"
+#include "cluster/compact.h"
 #include "cluster/membership.h"
 #include "cluster/views.h"
 #include <inttypes.h>
@@ -32,6 +33,7 @@ struct admin {
     uint64_t to, until_us, term;
     enum cl_standing wanted;
     uint64_t hash[CL_SHARDS];
+    uint64_t number; /* of what was asked for */
     struct arena arena;
     struct cl_mismatch *mismatches;
     status st;
@@ -359,6 +361,90 @@ static status call_transfer_leader(struct cl_client *c, struct cl_call *call,
     return ST_PENDING;
 }
 
+/* -- compact(shard, directory) ----------------------------------------------------------------- */
+
+static void compact_poll(void *arg)
+{
+    struct admin *m = arg;
+    struct cl_node *n = m->client->node;
+    struct cl_compact_result r;
+    status st = cl_compact_asked(n->compact, m->number, &r);
+    if (st == ST_PENDING) {
+        wait_again(m); /* what was asked for goes on when nobody waits */
+    } else if (st != ST_OK) {
+        admin_end(m, st);
+    } else {
+        struct kv_datum row[] = {kv_int((int64_t)n->shards[m->at]->id),
+                                 text(n->shards[m->at]->name),
+                                 kv_int((int64_t)r.tombstones_before),
+                                 kv_int((int64_t)r.tombstones_after),
+                                 kv_int((int64_t)r.bytes_read),
+                                 kv_int((int64_t)r.bytes_written),
+                                 kv_int((int64_t)r.us)};
+        m->emit(m->emit_arg, row);
+        admin_end(m, ST_OK);
+    }
+}
+
+static void part_set(struct cl_compact_part *p, bytes lower, bytes upper)
+{
+    obuf_init(&p->lower);
+    obuf_init(&p->upper);
+    obuf_put(&p->lower, lower.data, lower.size);
+    obuf_put(&p->upper, upper.data, upper.size);
+}
+
+/* All its tables: their keys begin with their numbers, which lie side by side. */
+static unsigned parts_of_shard(const struct cl_shard *s, struct cl_compact_part *parts)
+{
+    uint8_t lower = (uint8_t)s->table, upper = (uint8_t)(lower + 1);
+    while (kv_table_def((enum kv_table)upper) != NULL &&
+           kv_key_owner(bytes_make(&upper, 1)) == s->table)
+        upper++;
+    part_set(&parts[0], bytes_make(&lower, 1), bytes_make(&upper, 1));
+    return 1;
+}
+
+/* The entries of the directory with that id in each database. */
+static unsigned parts_of_directory(struct cl_node *n, struct arena *a, int64_t pid,
+                                   struct cl_compact_part *parts)
+{
+    unsigned count = 0;
+    uint32_t ns;
+    struct kv_datum id = kv_int(pid);
+    while (count < CL_COMPACT_PARTS && cl_database_at(n, count, &ns) != NULL) {
+        bytes lower = kv_key_prefix(a, ns, KV_META, &id, 1);
+        part_set(&parts[count++], lower, kv_key_after_prefix(a, lower));
+    }
+    return count;
+}
+
+static status call_compact(struct cl_client *c, struct cl_call *call, const struct kv_datum *args,
+                           emit_fn *emit, void *arg)
+{
+    struct cl_node *n = c->node;
+    struct cl_compact_part parts[CL_COMPACT_PARTS];
+    if (args[0].null)
+        return err_set(&call->err, ST_INVALID, "shard cannot be null");
+    int64_t shard = args[0].i;
+    if (shard < 1 || shard > CL_SHARDS)
+        return err_set(&call->err, ST_INVALID, "there is no shard %" PRId64, shard);
+    struct cl_shard *s = n->shards[shard - 1];
+    if (!args[1].null && s->position != CL_META)
+        return err_set(&call->err, ST_INVALID, "shard %" PRId64 " has no directories", shard);
+    ST_TRY(cl_shard_serving(s, &call->err));
+    if (cl_compact_full(n->compact))
+        return err_set(&call->err, ST_LIMIT, "too many compactions wait already");
+    struct admin *m = admin_new(c, call, emit, arg);
+    unsigned count = args[1].null ? parts_of_shard(s, parts)
+                                  : parts_of_directory(n, &m->arena, args[1].i, parts);
+    m->at = (unsigned)(shard - 1);
+    m->number = cl_compact_ask_take(n->compact, s, parts, count);
+    m->timer = loop_timer_new(c->reactor->loop, compact_poll, m);
+    loop_timer_start(m->timer, 0);
+    return ST_PENDING;
+}
+
 /* -- add_replica(shard, node), remove_replica(shard, node) ------------------------------------- */
 
 static void member_ended(struct admin *m, const struct cl_shard *s, enum cl_standing standing)
@@ -452,6 +538,11 @@ static const struct cl_view_column check_columns[] = {{"what", KV_TEXT},
                                                       {"item", KV_TEXT},
                                                       {"expected", KV_INT8},
                                                       {"found", KV_INT8}};
+static const struct cl_view_column compact_args[] = {{"shard", KV_INT8}, {"directory", KV_INT8}};
+static const struct cl_view_column compact_columns[] = {
+    {"shard", KV_INT8},           {"table", KV_TEXT},      {"tombstones", KV_INT8},
+    {"tombstones_left", KV_INT8}, {"bytes_read", KV_INT8}, {"bytes_written", KV_INT8},
+    {"duration", KV_INTERVAL}};
 static const struct cl_view_column transfer_args[] = {{"shard", KV_INT8}, {"node", KV_INT8}};
 static const struct cl_view_column transfer_columns[] = {
     {"shard", KV_INT8}, {"table", KV_TEXT}, {"leader", KV_INT8}};
@@ -478,6 +569,13 @@ static const struct cl_function functions[] = {
      .comment = "returns when quota and secondary_index have taken everything written before",
      COLUMNS(wait_columns),
      .call = call_wait_for_sinks},
+    {.name = "compact",
+     .comment = "compacts a shard in the store, or one directory of it, whatever it costs",
+     .args = compact_args,
+     .arg_count = ARRAY_LEN(compact_args),
+     .of_shard = true,
+     COLUMNS(compact_columns),
+     .call = call_compact},
     {.name = "transfer_leader",
      .comment = "lets a node lead a shard from now on; every shard follows shard 1, of meta",
      .args = transfer_args,

@@ -36,11 +36,15 @@ struct cl_log_options {
 /* Below it the empty memtables alone are over the budget, and no command would ever be taken. */
 #define CL_MEMORY_BUDGET_MIN (1u << 20)
 
+enum cl_compact_mode { CL_COMPACT_LOCAL, CL_COMPACT_GLOBAL };
+
 /* Settings as numbers; const after init. */
 struct cl_options {
     uint64_t memory_budget, memtables_budget, block_cache_bytes, runs_bytes;
     uint64_t memtable_bytes, memtable_age_us;
     uint64_t write_buffer_bytes;
+    enum cl_compact_mode compact_mode;
+    uint64_t compact_tombstones, compact_work, compact_rate;
     unsigned background_threads, pool_threads, parse_threads, reactors, inflight;
     unsigned long_read_threads; /* pool threads that long reads may use */
     uint64_t retain_bytes, retention_us;
@@ -96,6 +100,7 @@ struct cl_service;
 struct cl_shard;
 struct cl_sink;
 struct cl_reclaim;
+struct cl_compact;
 struct cl_long_reads;
 struct cl_roles;
 
@@ -157,7 +162,7 @@ struct cl_node {
     struct cl_reactor *reactors;
     pthread_t *threads;
     unsigned running; /* threads started */
-    struct pool *pool, *parse_pool, *query_pool, *flush_pool;
+    struct pool *pool, *parse_pool, *query_pool, *flush_pool, *compact_pool;
     struct kv_store *store;
 
     enum cl_node_phase phase;
@@ -177,6 +182,7 @@ struct cl_node {
     struct cl_shard *shards[CL_SHARDS];
     struct cl_sink *sink;
     struct cl_reclaim *reclaim;
+    struct cl_compact *compact;
     struct cl_long_reads *long_reads;
     uint64_t short_calls, short_calls_seen; /* done on the reactor; as of the last hook */
     struct cl_roles *roles;                 /* from cl_roles_open to cl_roles_close */
@@ -253,6 +259,8 @@ struct kv_origin cl__node_origin(struct cl_node *n);
 NODISCARD status cl__job_start(struct cl_node *n, struct pool_job *job);
 /* The same for a flush: on threads that give way to the reactor and to reads. */
 NODISCARD status cl__flush_job_start(struct cl_node *n, struct pool_job *job);
+/* The same for a compaction, one at a time. */
+NODISCARD status cl__compact_job_start(struct cl_node *n, struct pool_job *job);
 void cl__job_done(struct cl_node *n);
 /* Microseconds as PostgreSQL's timestamptz. */
 static inline int64_t cl__timestamptz(int64_t unix_us)

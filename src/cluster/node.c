@@ -23,6 +23,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/rcu.h"
+#include "cluster/compact.h"
 #include "cluster/forward.h"
 #include "cluster/host.h"
 #include "cluster/long_reads.h"
@@ -148,6 +149,7 @@ static void on_timer(void *arg)
     cl__reserve_poll(n);
     cl__transactions_expire(n);
     cl_reclaim_poll(n->reclaim);
+    cl_compact_poll(n->compact);
     loop_timer_start(n->timer, busy(n) ? TIMER_BUSY_US : TIMER_IDLE_US);
 }
 
@@ -250,6 +252,9 @@ static status build(struct cl_node *n, struct err *err)
     n->long_reads = cl_long_reads_new(n);
     n->flush_pool = make_pool(n, "flush", FLUSH_THREADS, 0, CL_SHARDS);
     pool_give_way(n->flush_pool);
+    n->compact_pool = make_pool(n, "compact", 1, 0, 1);
+    pool_give_way(n->compact_pool);
+    n->compact = cl_compact_new(n);
     n->sink = cl_sink_new(n);
     n->reclaim = cl_reclaim_new(n);
     cl__reserve_find(n);
@@ -524,6 +529,7 @@ void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg)
     ASSERT(n->phase == CL_NODE_RECOVERING || n->phase == CL_NODE_SERVING);
     LOG_INFO("node.stopping");
     n->phase = CL_NODE_STOPPING;
+    cl_compact_stop(n->compact);
     cl__node_stir(n);
     n->on_stopped = done;
     n->stop_arg = arg;
@@ -555,6 +561,7 @@ void cl_node_close(struct cl_node *n)
     pool_free(n->query_pool);
     pool_free(n->pool);
     pool_free(n->flush_pool);
+    pool_free(n->compact_pool);
     raft_log_close(n->stream.log);
     n->stream.log = NULL;
     for (unsigned i = 0; i < n->options.reactors; i++)
@@ -567,6 +574,7 @@ void cl_node_close(struct cl_node *n)
     cl_host_free(n->host);
     cl_others_free(n->others);
     cl_reclaim_free(n->reclaim);
+    cl_compact_free(n->compact);
     cl_sink_free(n->sink);
     cl_long_reads_free(n->long_reads);
     close_shards(n);
@@ -606,6 +614,11 @@ status cl__job_start(struct cl_node *n, struct pool_job *job)
 status cl__flush_job_start(struct cl_node *n, struct pool_job *job)
 {
     return start_on(n->flush_pool, n, job);
+}
+
+status cl__compact_job_start(struct cl_node *n, struct pool_job *job)
+{
+    return start_on(n->compact_pool, n, job);
 }
 
 void cl__job_done(struct cl_node *n)

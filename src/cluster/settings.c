@@ -60,6 +60,15 @@ static const struct config_setting settings[] = {
      "a memtable older than it is sealed and flushed"},
     {"store.write_buffer", CONFIG_SIZE, "16MB", MB, GB, NULL, "write buffer of RocksDB"},
     {"store.background_threads", CONFIG_INT, "2", 1, 64, NULL, "RocksDB's own threads"},
+    {"compaction.mode", CONFIG_ENUM, "local", 0, 0, "local|global",
+     "local: ranges where much was deleted are compacted alone; global: only what the store's "
+     "levels ask for, as databases do that do not look where deletions lie"},
+    {"compaction.tombstones", CONFIG_INT, "10000", 16, 1ll << 40, NULL,
+     "deletions in a narrow range of keys that are worth a compaction"},
+    {"compaction.work", CONFIG_SIZE, "4kB", 1, GB, NULL,
+     "a range is compacted when it has a deletion for so many bytes that are rewritten"},
+    {"compaction.rate", CONFIG_SIZE, "64MB", MB, 1ll << 40, NULL,
+     "bytes that such compactions read and write in a second, on average"},
 
     {"log.segment_bytes", CONFIG_SIZE, "64MB", MB, 4 * GB, NULL, "size of a log segment file"},
     {"log.batch_bytes", CONFIG_SIZE, "1MB", 4 * KB, 64 * MB, NULL,
@@ -178,6 +187,12 @@ void cl__options_read(const struct config *c, struct cl_options *o)
         .memtable_age_us = number(c, "memtable.age"),
         .write_buffer_bytes = number(c, "store.write_buffer"),
         .background_threads = (unsigned)number(c, "store.background_threads"),
+        .compact_mode = strcmp(config_string(c, "compaction.mode"), "local") == 0
+                            ? CL_COMPACT_LOCAL
+                            : CL_COMPACT_GLOBAL,
+        .compact_tombstones = number(c, "compaction.tombstones"),
+        .compact_work = number(c, "compaction.work"),
+        .compact_rate = number(c, "compaction.rate"),
         .pool_threads = (unsigned)number(c, "pool.threads"),
         .long_read_threads = long_read_threads(c),
         .parse_threads = (unsigned)number(c, "parse.threads"),

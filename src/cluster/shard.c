@@ -66,7 +66,8 @@ status cl_shard_open(struct cl_node *n, unsigned position, struct cl_shard **out
                                        .table = s->table,
                                        .memtable_bytes = n->options.memtable_bytes,
                                        .filter_for_bytes = filter_for_bytes(&n->options),
-                                       .retention_us = n->options.retention_us};
+                                       .retention_us = n->options.retention_us,
+                                       .dense = n->options.compact_tombstones};
     status st = kv_state_open(n->store, &options, &s->state, err);
     if (st != ST_OK) {
         cl_shard_close(s);

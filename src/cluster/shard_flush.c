@@ -29,6 +29,7 @@
 #include "base/assert.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "cluster/compact.h"
 #include "cluster/shard.h"
 #include "cluster/snapshot.h"
 
@@ -116,6 +117,7 @@ static void flush_done(struct pool_job *job)
         s->flush_errors = 0;
         cut_log(s);
         cl_snapshots_flushed(n->snapshots, s);
+        cl_compact_poll(n->compact);
     }
     cl__flush_check_waits(n);
     cl__node_kick(n);

@@ -357,6 +357,8 @@ static const struct cl_view views[] = {
     VIEW_ELSEWHERE(peers, "connections to the other nodes"),
     VIEW_ELSEWHERE(memtables, "generations in memory, and what flushes did"),
     VIEW_ELSEWHERE(delete_density, "ranges of keys by how much of them is deleted in the store"),
+    VIEW_ELSEWHERE(compactions, "compactions of such ranges since the start"),
+    VIEW_ELSEWHERE(store, "what the store holds and did since the start"),
     VIEW_ELSEWHERE(log, "the shared log: counts and distributions"),
     VIEW_ELSEWHERE(stages, "how long commands spend between two stages, in microseconds"),
     VIEW(memory, "memory by use, with limits"),

@@ -18,7 +18,9 @@ struct kv_datum cl__key_text(struct arena *a, bytes key);
 #define CL__peers_COUNT 17
 #define CL__log_COUNT 8
 #define CL__stages_COUNT 7
-#define CL__delete_density_COUNT 9
+#define CL__delete_density_COUNT 10
+#define CL__compactions_COUNT 11
+#define CL__store_COUNT 2
 extern const struct cl_view_column cl__shards_columns[CL__shards_COUNT];
 extern const struct cl_view_column cl__replicas_columns[CL__replicas_COUNT];
 extern const struct cl_view_column cl__memtables_columns[CL__memtables_COUNT];
@@ -26,6 +28,8 @@ extern const struct cl_view_column cl__peers_columns[CL__peers_COUNT];
 extern const struct cl_view_column cl__log_columns[CL__log_COUNT];
 extern const struct cl_view_column cl__stages_columns[CL__stages_COUNT];
 extern const struct cl_view_column cl__delete_density_columns[CL__delete_density_COUNT];
+extern const struct cl_view_column cl__compactions_columns[CL__compactions_COUNT];
+extern const struct cl_view_column cl__store_columns[CL__store_COUNT];
 void cl__shards_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__replicas_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__memtables_rows(struct cl_node *n, cl_emit *emit, void *arg);
@@ -33,5 +37,7 @@ void cl__peers_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__log_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__stages_rows(struct cl_node *n, cl_emit *emit, void *arg);
 void cl__delete_density_rows(struct cl_node *n, cl_emit *emit, void *arg);
+void cl__compactions_rows(struct cl_node *n, cl_emit *emit, void *arg);
+void cl__store_rows(struct cl_node *n, cl_emit *emit, void *arg);
 
 #endif

@@ -21,7 +21,6 @@
 /* A range goes on in the next directory or bucket while it has less than this part of a dense one:
  * many small ones are one range, a large one is its own. */
 #define GROUP_SHARE 16u
-#define GROUP_SIZE (KV_KEY_HEADER + 8)
 /* Neighbours are taken along from this part of a dense range on. */
 #define JOIN_SHARE 4u
 
@@ -58,6 +57,16 @@ static void set(struct obuf *o, bytes key)
 static bytes head(bytes key, size_t size)
 {
     return key.size > size ? bytes_make(key.data, size) : key;
+}
+
+/* Of one directory, user or file; of one table where keys begin with a text. */
+static bool same_group(bytes a, bytes b)
+{
+    const struct kv_table_def *def = kv_table_def(kv_key_table(a));
+    bool text = def != NULL && def->columns[0].type == KV_TEXT;
+    size_t size = KV_KEY_HEADER + (text ? 0 : 8);
+
+    return bytes_eq(head(a, size), head(b, size));
 }
 
 static bool same_table(bytes a, bytes b)
@@ -200,7 +209,7 @@ static bool goes_on(const struct kv_density *d, const struct range *r, bytes key
 
     if (!same_table(last, key) || r->counts.tombstones >= d->dense)
         return false;
-    return bytes_eq(head(last, GROUP_SIZE), head(key, GROUP_SIZE)) ||
+    return same_group(last, key) ||
            r->counts.tombstones < (d->dense + GROUP_SHARE - 1) / GROUP_SHARE;
 }
 
@@ -362,21 +371,66 @@ static unsigned densest(const struct kv_density *d)
     return best;
 }
 
-static bool may_join(const struct kv_density *d, const struct range *a, const struct range *b)
+/* Is R one of several that belong together, being at least one part of SHARE of a dense one? */
+static bool has_share(const struct kv_density *d, const struct range *r, unsigned share)
 {
-    return same_table(first_of(a), first_of(b)) && b->refused == 0 &&
-           b->counts.tombstones >= (d->dense + JOIN_SHARE - 1) / JOIN_SHARE;
+    return r->refused == 0 && r->counts.tombstones >= (d->dense + share - 1) / share;
 }
 
-static void take_out(struct kv_density *d, struct kv_density_span *out)
+/* Ranges from AT on, of one table, that have a share; behind the last of them. */
+static unsigned run_end(const struct kv_density *d, unsigned at, uint64_t *tombstones)
 {
-    unsigned at = densest(d), end = at + 1;
+    unsigned end = at;
+
+    for (*tombstones = 0; end < d->count && end - at < KV_DENSITY_JOIN_MAX; end++) {
+        const struct range *r = &d->ranges[end];
+
+        if (!has_share(d, r, GROUP_SHARE) || !same_table(first_of(&d->ranges[at]), first_of(r)))
+            break;
+        *tombstones += r->counts.tombstones;
+    }
+    return end > at ? end : at + 1;
+}
+
+/* Where no range is dense, neighbours may be so together. False: they are not. */
+static bool dense_run(const struct kv_density *d, unsigned *first, unsigned *end)
+{
+    uint64_t most = 0, tombstones;
+
+    for (unsigned at = 0, next; at < d->count; at = next) {
+        next = run_end(d, at, &tombstones);
+        if (tombstones >= d->dense && tombstones > most) {
+            most = tombstones;
+            *first = at;
+            *end = next;
+        }
+    }
+    return most > 0;
+}
+
+/* The densest range and its neighbours. */
+static bool dense_range(const struct kv_density *d, unsigned *first, unsigned *end)
+{
+    unsigned at = densest(d);
     const struct range *best = &d->ranges[at];
 
-    while (at > 0 && end - at < KV_DENSITY_JOIN_MAX && may_join(d, best, &d->ranges[at - 1]))
-        at--;
-    while (end < d->count && end - at < KV_DENSITY_JOIN_MAX && may_join(d, best, &d->ranges[end]))
-        end++;
+    if (at == d->count)
+        return false;
+    *first = at;
+    *end = at + 1;
+    while (*first > 0 && *end - *first < KV_DENSITY_JOIN_MAX &&
+           has_share(d, &d->ranges[*first - 1], JOIN_SHARE) &&
+           same_table(first_of(best), first_of(&d->ranges[*first - 1])))
+        --*first;
+    while (*end < d->count && *end - *first < KV_DENSITY_JOIN_MAX &&
+           has_share(d, &d->ranges[*end], JOIN_SHARE) &&
+           same_table(first_of(best), first_of(&d->ranges[*end])))
+        ++*end;
+    return true;
+}
+
+static void take_out(struct kv_density *d, unsigned at, unsigned end, struct kv_density_span *out)
+{
     set(&out->first, first_of(&d->ranges[at]));
     set(&out->last, last_of(&d->ranges[end - 1]));
     out->counts = (struct kv_density_counts){.tombstones = 0};
@@ -387,10 +441,12 @@ static void take_out(struct kv_density *d, struct kv_density_span *out)
 
 bool kv_density_take(struct kv_density *d, struct kv_density_span *out)
 {
+    unsigned at, end;
+
     pthread_mutex_lock(&d->lock);
-    bool any = densest(d) < d->count;
+    bool any = dense_range(d, &at, &end) || dense_run(d, &at, &end);
     if (any)
-        take_out(d, out);
+        take_out(d, at, end, out);
     pthread_mutex_unlock(&d->lock);
     return any;
 }
@@ -445,6 +501,19 @@ void kv_density_clear(struct kv_density *d)
 
 /* -- for operators ----------------------------------------------------------------------------- */
 
+/* Will it be taken, as things are? */
+static bool will_be_taken(const struct kv_density *d, unsigned at)
+{
+    uint64_t tombstones = 0;
+    unsigned end = 0;
+
+    if (is_dense(d, &d->ranges[at]))
+        return true;
+    while (end <= at)
+        end = run_end(d, end, &tombstones);
+    return tombstones >= d->dense;
+}
+
 bool kv_density_at(struct kv_density *d, unsigned at, struct arena *a, struct kv_density_range *out)
 {
     pthread_mutex_lock(&d->lock);
@@ -455,7 +524,7 @@ bool kv_density_at(struct kv_density *d, unsigned at, struct arena *a, struct kv
         *out = (struct kv_density_range){.first = arena_copy(a, first_of(r)),
                                          .last = arena_copy(a, last_of(r)),
                                          .counts = r->counts,
-                                         .dense = is_dense(d, r),
+                                         .dense = will_be_taken(d, at),
                                          .refused = r->refused > 0};
     }
     pthread_mutex_unlock(&d->lock);

@@ -52,8 +52,8 @@ struct kv_density_span {
 void kv_density_span_init(struct kv_density_span *s);
 void kv_density_span_fini(struct kv_density_span *s);
 
-/* Takes the densest range out, and its neighbours that have a share of it, into an empty span.
- * False: no range is dense. */
+/* Takes the densest range out, and its neighbours that have a share of it, into an empty span; or
+ * neighbours that are dense only together. False: there are none. */
 bool kv_density_take(struct kv_density *d, struct kv_density_span *out);
 /* The same tombstones are still there: S comes back, and is taken again when it has twice as many.
  */

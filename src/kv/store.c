@@ -241,6 +241,19 @@ status kv_store_drop(struct kv_store *s, bytes lower, bytes upper)
     return st == ST_END ? kv_store_flush(s) : st;
 }
 
+void kv_store_span(struct kv_store *s, bytes lower, bytes upper, struct kv_store_span *out)
+{
+    *out = (struct kv_store_span){.bytes = 0};
+    if (s->ops->span != NULL)
+        s->ops->span(s, lower, upper, out);
+}
+
+void kv_store_stop_compacting(struct kv_store *s)
+{
+    if (s->ops->stop_compacting != NULL)
+        s->ops->stop_compacting(s);
+}
+
 void kv_store_stats(struct kv_store *s, struct kv_store_stats *out)
 {
     struct kv_runs_stats runs = {0};

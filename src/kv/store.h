@@ -26,6 +26,7 @@ struct kv_store_load;
 struct kv_store_stats {
     uint64_t gets, gets_cold, iters, seeks, batches, keys_written, keys_deleted, flushes;
     uint64_t block_cache_bytes, memtable_bytes, table_reader_bytes, files, disk_bytes;
+    uint64_t compactions, compaction_read, compaction_written; /* those that were asked for */
     uint64_t entries, tombstones; /* in its files, versions that a compaction will drop included */
     uint64_t runs, run_hits, run_misses; /* kept runs */
 };
@@ -68,6 +69,11 @@ struct kv_store_load {
     const struct kv_store_load_ops *ops;
     struct kv_store *store;
 };
+/* What the files that touch a range of keys hold. */
+struct kv_store_span {
+    uint64_t bytes; /* those that a compaction of the range reads, more or less */
+    uint64_t entries, tombstones;
+};
 struct kv_store_ops {
     void (*close)(struct kv_store *);
     status (*get)(struct kv_store *, bytes key, enum kv_tier tier, struct arena *a, bytes *out);
@@ -82,6 +88,9 @@ struct kv_store_ops {
     void (*compact)(struct kv_store *, bytes lower, bytes upper);
     /* What can go from [LOWER, UPPER) without being read; NULL: nothing can. */
     status (*drop_files)(struct kv_store *, bytes lower, bytes upper);
+    /* NULL: nothing is known, nothing is to be stopped. */
+    void (*span)(struct kv_store *, bytes lower, bytes upper, struct kv_store_span *);
+    void (*stop_compacting)(struct kv_store *);
     void (*stats)(struct kv_store *, struct kv_store_stats *);
 };
 struct kv_runs;
@@ -169,6 +178,10 @@ void kv_store_compact(struct kv_store *s, bytes lower, bytes upper);
  * overwritten or deleted may be there again, also after a crash: who calls has a durable note, and
  * calls again. Pool threads. ST_IO, ST_CORRUPT, ST_DISK_FULL. */
 NODISCARD status kv_store_drop(struct kv_store *s, bytes lower, bytes upper);
+/* What that would cost, and how many tombstones are there at most. All zero if it is not known. */
+void kv_store_span(struct kv_store *s, bytes lower, bytes upper, struct kv_store_span *out);
+/* Ends what compacts, soon, and no kv_store_compact does anything from now on. */
+void kv_store_stop_compacting(struct kv_store *s);
 void kv_store_stats(struct kv_store *s, struct kv_store_stats *out);
 
 #endif

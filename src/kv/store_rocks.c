@@ -44,6 +44,7 @@
 #define BOTTOM_TOO 2 /* kForce */
 #define BLOOM_BITS 10.0
 #define COUNTED_ONE_IN 64u
+#define LAST_LEVEL_TOO 3 /* kForceOptimized: but not what the same compaction has just written */
 #define FLUSH_PAUSE_NS 2000000
 #define FLUSH_PAUSES_MAX 1000u
 #define LOG_NOTHING 6             /* above every level of RocksDB */
@@ -453,14 +454,6 @@ status kv__rocks_room(struct kv_store *base, uint64_t size)
     return available < 2 * size + ROOM_BYTES_MIN ? ST_DISK_FULL : ST_OK;
 }
 
-static void rocks_compact(struct kv_store *base, bytes lower, bytes upper)
-{
-    struct rocks_store *s = (struct rocks_store *)base;
-
-    rocksdb_compact_range_opt(s->db, s->compact_options, (const char *)lower.data, lower.size,
-                              (const char *)upper.data, upper.size);
-}
-
 /* The last key that is surely below UPPER, or one a little further below: RocksDB drops also a file
  * that ends at the bound it is given. */
 static bytes bound_below(bytes upper, uint8_t out[BOUND_BYTES])
@@ -507,6 +500,9 @@ static void rocks_stats(struct kv_store *base, struct kv_store_stats *out)
         .keys_written = read_counter(&s->keys_written),
         .keys_deleted = read_counter(&s->keys_deleted),
         .flushes = read_counter(&s->flushes),
+        .compactions = read_counter(&s->compactions),
+        .compaction_read = read_counter(&s->compaction_read),
+        .compaction_written = read_counter(&s->compaction_written),
         .block_cache_bytes = rocksdb_cache_get_usage(s->cache),
         .memtable_bytes = property(s, "rocksdb.size-all-mem-tables"),
         .table_reader_bytes = property(s, "rocksdb.estimate-table-readers-mem"),
@@ -547,8 +543,10 @@ static const struct kv_store_ops rocks_ops = {
     .flush = rocks_flush,
     .room = kv__rocks_room,
     .load_new = kv__rocks_load_new,
-    .compact = rocks_compact,
+    .compact = kv__rocks_compact,
     .drop_files = rocks_drop_files,
+    .span = kv__rocks_span,
+    .stop_compacting = kv__rocks_stop_compacting,
     .stats = rocks_stats,
 };
 
@@ -683,6 +681,7 @@ status kv_store_open_rocks(const char *dir, const struct kv_store_options *o, st
     rocksdb_flushoptions_set_wait(s->flush_options, 1);
     s->compact_options = rocksdb_compactoptions_create();
     rocksdb_compactoptions_set_exclusive_manual_compaction(s->compact_options, 0);
+    rocksdb_compactoptions_set_bottommost_level_compaction(s->compact_options, LAST_LEVEL_TOO);
     for (int t = 0; t < KV__TIERS; t++) {
         s->read_options[t] = rocksdb_readoptions_create();
         read_tier_set(s->read_options[t], (enum kv_tier)t);

@@ -31,8 +31,9 @@ from pgclient import Client  # noqa: E402
 from server import Server  # noqa: E402
 from workload import HOT, Worker  # noqa: E402
 
-# Little memory and short retention, so that flushes, cuts and new segments happen all the time.
+# Little memory and short retention, so that flushes, cuts, new segments and compactions happen all the time.
 SETTINGS = ["--memtable.bytes=64kB", "--mvcc.retention=20ms", "--log.segment_bytes=1MB",
+            "--compaction.tombstones=64", "--compaction.work=1GB", "--compaction.rate=1GB",
             "--sink.batch_records=16", "--sink.linger=1ms"]
 KEEP, CUT = "--log.keep_all=on", "--log.keep_all=off"
 CUT_SITES = ("log.cut", "log.cut.renamed")  # need a log that may be cut

@@ -140,6 +140,35 @@ static void few_deletions_in_many_directories_are_one_range(void **state)
     assert_int_equal(check(f), 60);
 }
 
+static void directories_with_less_than_it_takes_are_dense_together(void **state)
+{
+    struct fixture *f = *state;
+    struct kv_density_span span;
+
+    kv_density_span_init(&span);
+    for (int64_t pid = 1; pid <= 9; pid++)
+        deleted(f, f->d, pid, 0, 10);
+    assert_false(kv_density_take(f->d, &span));
+    for (int64_t pid = 10; pid <= 12; pid++)
+        deleted(f, f->d, pid, 0, 10);
+    assert_true(kv_density_take(f->d, &span));
+    assert_int_equal(span.counts.tombstones, 120);
+    assert_key(of(&span.last), name(f, 12, 9));
+    kv_density_span_fini(&span);
+}
+
+static void keys_that_begin_with_a_text_are_one_group(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned i = 0; i < 50; i++) {
+        struct kv_datum key = kv_text(bytes_str(arena_printf(&f->arena, "%06u", i * 7777)));
+        kv_density_count(f->d, kv_key_prefix(&f->arena, 1, KV_KV, &key, 1), true, 1);
+    }
+    assert_int_equal(ranges(f), 1);
+    assert_int_equal(check(f), 50);
+}
+
 static void entries_between_deletions_are_counted_and_others_are_not(void **state)
 {
     struct fixture *f = *state;
@@ -354,6 +383,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_dense_range_is_taken_with_its_neighbours_alone),
         TEST(few_deletions_in_many_directories_are_one_range),
+        TEST(directories_with_less_than_it_takes_are_dense_together),
+        TEST(keys_that_begin_with_a_text_are_one_group),
         TEST(entries_between_deletions_are_counted_and_others_are_not),
         TEST(flushes_add_up_in_ranges_that_lie_across),
         TEST(memory_is_bounded_and_nothing_is_lost_when_it_is_full),
