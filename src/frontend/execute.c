@@ -487,16 +487,29 @@ status fe_sleep(struct fe_session *s, uint64_t us, fe_next *next)
     return fe_wait(s, next, false);
 }
 
+static void give_warnings(struct fe_session *s)
+{
+    struct fe_work *w = s->work;
+    if (w->warning_count > 0)
+        fe_describe_once(s); /* PostgreSQL describes before it looks for the first row */
+    for (unsigned i = 0; i < w->warning_count; i++)
+        fe_warning(s, "01000", "%s", w->warnings[i]);
+    w->warning_count = 0;
+}
+
 static void on_catalog_row(void *arg, const struct pl_value *values)
 {
     struct fe_session *s = arg;
-    if (!s->gone)
-        fe_row_of_values(s, values, s->work->run.shape.count);
+    if (s->gone)
+        return;
+    give_warnings(s);
+    fe_row_of_values(s, values, s->work->run.shape.count);
 }
 
 static NODISCARD status catalog_taken(struct fe_session *s, status st)
 {
     struct fe_work *w = s->work;
+    give_warnings(s);
     if (st == ST_CANCELLED)
         w->cancelled = true;
     else if (st != ST_OK && st != ST_END) {
@@ -518,7 +531,7 @@ static void catalog_done(struct pl_catalog_call *c, status st)
     fe_resume(c->arg, st);
 }
 
-static NODISCARD status catalog_start(struct fe_session *s)
+static NODISCARD status catalog_run(struct fe_session *s)
 {
     struct fe_work *w = s->work;
     struct fe_portal *p = w->run.source;
@@ -534,6 +547,23 @@ static NODISCARD status catalog_start(struct fe_session *s)
     status st = pl_catalog_start(s->worker->planner, &p->statement->stmt, p->params,
                                  &w->context_of_catalog, &w->catalog);
     return st == ST_PENDING ? fe_wait(s, catalog_resumed, true) : catalog_taken(s, st);
+}
+
+static void catalog_gathered(struct fe_session *s, status st)
+{
+    if (st == ST_OK)
+        st = fe_check_cancel(s);
+    if (st == ST_OK)
+        st = catalog_run(s);
+    if (st != ST_PENDING)
+        fe_run_finish(s, st);
+}
+
+static NODISCARD status catalog_start(struct fe_session *s)
+{
+    if (pl_catalog_asks_sessions(s->work->run.source->statement->stmt.plan))
+        ST_TRY(fe_activity_gather(s, catalog_gathered));
+    return catalog_run(s);
 }
 
 static void on_function_row(void *arg, const struct kv_datum *values)

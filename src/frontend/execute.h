@@ -70,6 +70,7 @@ struct fe_run {
 };
 
 /* All that exists between a message and its ReadyForQuery. Lent by the worker. */
+#define FE_WARNINGS_MAX 8u
 struct fe_simple; /* query_simple.c */
 struct fe_work {
     struct fe_work *next_free;
@@ -96,6 +97,10 @@ struct fe_work {
     bool uncertain; /* waits for a write: a cancel comes too late, or takes it back */
     struct loop_timer *sleep;
     struct fe_session *session;
+    struct fe_gathering *gathering; /* the sessions, for a catalogue query that asks about them */
+    /* What such a query warned of; given out before its first row. */
+    unsigned warning_count;
+    char warnings[FE_WARNINGS_MAX][80];
 };
 
 /* Runs P for up to LIMIT rows (INT64_MAX = all). ST_OK, an error in work->err, or ST_PENDING and

@@ -49,6 +49,7 @@ struct fe_statement *fe_statement_new(struct fe_session *s)
     st->stmt = (struct pl_statement){0};
     st->constant = false;
     st->late = NULL;
+    st->text = BYTES_EMPTY;
     st->encoder.fields = NULL;
     return st;
 }

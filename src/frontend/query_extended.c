@@ -132,6 +132,7 @@ static status parse(struct fe_session *s, bytes body)
     for (unsigned i = 0; i < m.types.count; i++)
         types[i] = fe_oid_at(m.types, i);
     target->name = name;
+    target->text = text;
     w->run.inner_whole = copy;
     w->run.inner_text = text;
     if (text.size == 0)
@@ -443,6 +444,7 @@ static status execute(struct fe_session *s, bytes body, enum fe_handled *handled
     struct fe_portal *p = fe_portal_find(s, name);
     if (p == NULL)
         return no_portal(s, name);
+    fe_activity_begin(s, p->statement->text);
     bool writing = s->txn == FE_TXN_IDLE && writes(s, p);
     uint8_t next = writing ? fe_conn_peek(s->conn) : 0;
     if (next == 'S' && fe_ahead_wanted(s, p)) {

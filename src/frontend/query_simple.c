@@ -250,6 +250,7 @@ static status begin(struct fe_session *s, bytes body)
         ST_TRY(fe_utf8_check(m.text, &w->err));
     struct fe_simple *q = ARENA_NEW(&w->arena, struct fe_simple);
     q->text = bytes_make(arena_strdup(&w->arena, m.text), m.text.size);
+    fe_activity_begin(s, q->text);
     bytes *texts;
     unsigned count;
     ST_TRY(pl_split(q->text, &w->arena, &texts, &count, &w->err));

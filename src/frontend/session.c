@@ -44,6 +44,9 @@ static void work_release(struct fe_session *s)
         return;
     fe_simple_free(s);
     fe_copy_free(s);
+    fe_gathering_free(w->gathering);
+    w->gathering = NULL;
+    w->warning_count = 0;
     ASSERT(w->next == NULL);
     if (w->planning != NULL) {
         fe_statement_unref(s, w->planning);
@@ -95,6 +98,7 @@ struct fe_session *fe_session_new(struct fe_conn *c, uint32_t ns, bytes user, by
     fe_settings_init(&s->settings);
     s->client = cl_client_new(c->worker->node, c->worker->reactor, ns);
     fe_cancel_key_new(s);
+    s->activity.since = fe_clock(s->worker);
     c->session = s;
     return s;
 }
@@ -128,6 +132,7 @@ static void destroy(struct fe_session *s)
     fe_statement_drop_all(s);
     fe_statement_drop(s, "");
     fe_notify_free(s);
+    fe_activity_free(s);
     fe_cancel_key_free(s);
     cl_client_free(s->client);
     loop_timer_free(s->timer);
@@ -335,7 +340,10 @@ void fe_fail(struct fe_session *s)
 {
     struct fe_work *w = fe_work(s);
     err_default(&w->err, w->err.code != ST_OK ? w->err.code : ST_INTERNAL);
-    fe_put_error(fe_out(s), 'E', "ERROR", &w->err, w->context[0] != '\0' ? w->context : NULL);
+    if (s->terminated && s->conn->state == FE_CONN_READY)
+        fe_fatal(s, "57P01", "terminating connection due to administrator command");
+    else
+        fe_put_error(fe_out(s), 'E', "ERROR", &w->err, w->context[0] != '\0' ? w->context : NULL);
     w->context[0] = '\0';
     err_clear(&w->err);
     w->cancelled = w->timed_out = false;
@@ -358,12 +366,14 @@ void fe_ready(struct fe_session *s)
         fe_notify_flush(s);
     if ((s->settings.dirty[0] | s->settings.dirty[1]) != 0)
         fe_settings_report(&s->settings, false, o);
-    fe_put_ready(o, txn_letter(s));
+    if (!s->terminated || s->conn->state == FE_CONN_READY)
+        fe_put_ready(o, txn_letter(s));
     s->mode = FE_MODE_NORMAL;
     work_release(s);
+    fe_activity_end(s);
     stop_timer(s);
     arm_idle_timer(s);
-    if (s->stopping && s->ahead == NULL)
+    if (s->stopping && s->ahead == NULL && s->conn->state == FE_CONN_READY)
         fe_fatal(s, "57P01", "terminating connection due to administrator command");
 }
 
@@ -372,6 +382,15 @@ void fe_message_done(struct fe_session *s)
     stop_timer(s);
     if (s->work != NULL)
         s->work->cancelled = s->work->timed_out = false;
+}
+
+void fe_session_terminate(struct fe_session *s)
+{
+    bool now = !s->busy && s->mode == FE_MODE_NORMAL && s->ahead == NULL;
+    s->terminated = true;
+    fe_session_stop(s);
+    if (!now)
+        fe_session_cancel(s, false);
 }
 
 void fe_session_stop(struct fe_session *s)
@@ -600,6 +619,19 @@ static status set_setting(void *arg, const char *name, const char *value, bool l
     return fe_settings_set(&s->settings, name, value, local, err);
 }
 
+static void signal_session(void *arg, int32_t number, bool terminate)
+{
+    fe_activity_signal(arg, number, terminate);
+}
+
+/* On a pool thread, as set_setting: the session waits and touches nothing. */
+static void warn(void *arg, const char *message)
+{
+    struct fe_work *w = ((struct fe_session *)arg)->work;
+    if (w->warning_count < FE_WARNINGS_MAX)
+        snprintf(w->warnings[w->warning_count++], sizeof w->warnings[0], "%s", message);
+}
+
 static status notify(void *arg, const char *channel, const char *payload, struct err *err)
 {
     return fe_notify_add(arg, channel, payload, err);
@@ -638,6 +670,9 @@ void fe_context(struct fe_session *s, struct pl_context *out)
         .setting = get_setting,
         .set_setting = set_setting,
         .notify = notify,
+        .sessions = fe_activity_gathered(s->work->gathering),
+        .signal = signal_session,
+        .warn = warn,
         .arg = s,
     };
 }

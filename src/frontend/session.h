@@ -10,6 +10,7 @@
 #ifndef FRONTEND_SESSION_H
 #define FRONTEND_SESSION_H
 
+#include "frontend/activity.h"
 #include "frontend/conn.h"
 #include "frontend/notify.h"
 #include "frontend/pgwire.h"
@@ -52,6 +53,7 @@ struct fe_statement {
     struct fe_statement *next; /* in a bucket, or free */
     const char *name;          /* in the arena; NULL = has none */
     struct arena arena;
+    bytes text;               /* of a Parse, in the arena */
     struct pl_statement stmt; /* plan NULL = empty text */
     struct err *late;         /* … or what it says when it runs */
     bool constant;            /* values without functions, known as soon as parameters are */
@@ -103,6 +105,7 @@ struct fe_session {
     bool gone;    /* the connection is closed; goes when the pending call is done */
     bool pinned;  /* a handler is on the stack: not to be freed under it */
     bool stopping;
+    bool terminated;                     /* by somebody: what runs ends without an answer */
     struct fe_ahead *ahead, *ahead_last; /* writes under way, oldest first; see ahead.c */
     unsigned ahead_count;
     bool limited; /* may not do everything: what it does is checked */
@@ -131,6 +134,7 @@ struct fe_session {
     struct loop_timer *timer;  /* idle limits, statement_timeout */
     bool timer_statement;
     struct fe_notify *notify;
+    struct fe_activity activity;
 };
 
 struct fe_session *fe_session_new(struct fe_conn *c, uint32_t ns, bytes user, bytes database);
@@ -156,6 +160,8 @@ void fe_session_continue(struct fe_session *s);
 void fe_session_cancel(struct fe_session *s, bool timeout);
 /* The server stops: an idle session ends now, another one at its next ReadyForQuery. */
 void fe_session_stop(struct fe_session *s);
+/* Somebody ends it: now, or as soon as what runs has ended, which it is told to. May free S. */
+void fe_session_terminate(struct fe_session *s);
 
 /* -- inside the folder ------------------------------------------------------------------------- */
 

@@ -28,6 +28,8 @@ NODISCARD status pl_catalog_prepare(struct cl_node *node, bytes text, const uint
                                     struct catalog_query **out, struct catalog_shape *shape,
                                     struct err *err);
 void pl_catalog_query_free(struct catalog_query *q);
+/* Does it look at the sessions of the server? Then pl_context.sessions is to be there. */
+bool pl_catalog_wants_sessions(const struct catalog_query *q);
 
 /* Does the evaluator have a function of this name, with whatever arguments? Any thread. */
 bool pl_catalog_has_function(const char *name);

@@ -452,6 +452,11 @@ status pl_catalog_start(struct planner *p, const struct pl_statement *s,
     return ST_PENDING;
 }
 
+bool pl_catalog_asks_sessions(const struct pl_plan *plan)
+{
+    return pl_catalog_wants_sessions(((const struct pl__plan *)plan)->catalog);
+}
+
 void pl_catalog_cancel(struct pl_catalog_call *call)
 {
     struct catalog_job *j = call->job;

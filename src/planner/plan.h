@@ -168,6 +168,29 @@ void pl_plan_ref(const struct pl_plan *plan);
 void pl_plan_unref(const struct pl_plan *plan); /* NULL is fine */
 
 /* What binding and session functions may ask of a session. */
+/* A client's session, for catalogue queries that ask about them. Borrowed. */
+enum pl_session_state {
+    PL_SESSION_IDLE,
+    PL_SESSION_ACTIVE,
+    PL_SESSION_IDLE_IN_TRANSACTION,
+    PL_SESSION_IDLE_IN_FAILED,
+};
+struct pl_session {
+    int32_t number; /* its pid */
+    const char *user, *database, *application_name;
+    const char *client_address; /* NULL: not known */
+    int client_port;
+    bool superuser, tls;
+    enum pl_session_state state;
+    const char *wait_type, *wait_event;                          /* static or NULL */
+    int64_t since, transaction_start, query_start, state_change; /* timestamptz; 0: none */
+    bytes query;
+};
+struct pl_sessions {
+    const struct pl_session *rows;
+    unsigned count;
+};
+
 struct pl_context {
     uint32_t ns;
     int64_t now;                 /* timestamptz of the transaction or statement */
@@ -185,6 +208,12 @@ struct pl_context {
                           struct err *err);
     /* pg_notify; NULL where there are no notifications */
     status (*notify)(void *arg, const char *channel, const char *payload, struct err *err);
+    /* All sessions of the server, if the query asks (pl_catalog_asks_sessions); else NULL */
+    const struct pl_sessions *sessions;
+    /* Cancels what another session runs, or ends it. Any thread. */
+    void (*signal)(void *arg, int32_t number, bool terminate);
+    /* A WARNING goes ahead of the rows. */
+    void (*warn)(void *arg, const char *message);
     void *arg;
 };
 
@@ -231,6 +260,8 @@ NODISCARD status pl_catalog_start(struct planner *p, const struct pl_statement *
                                   const struct pl_value *params, const struct pl_context *ctx,
                                   struct pl_catalog_call *call);
 void pl_catalog_cancel(struct pl_catalog_call *call);
+/* Does it need context.sessions? */
+bool pl_catalog_asks_sessions(const struct pl_plan *plan);
 
 /* Statistics of patterns, for metadb.patterns: one call took US and ended with ST. */
 void pl_pattern_count(struct planner *p, const struct pl_plan *plan, uint64_t us, status st);

@@ -818,6 +818,116 @@ def settings_by_options_at_start(env):
     raise AssertionError("an unknown setting was taken")
 
 
+# -- other sessions --------------------------------------------------------------------------------
+
+def watched(c, name, columns="state, wait_event, query"):
+    return rows(c.q("SELECT %s FROM pg_stat_activity WHERE application_name = '%s'" % (columns, name)))
+
+
+def until_watched(c, name, want):
+    end = time.monotonic() + 10
+    while watched(c, name) != want:
+        assert time.monotonic() < end, "%r, expected %r" % (watched(c, name), want)
+        time.sleep(0.02)
+
+
+@test
+def activity_shows_what_every_session_does(env):
+    name = env.prefix + "watched"
+    a, b = env.conn(), env.conn(application_name=name)
+    eq(watched(a, name), [["idle", "ClientRead", ""]])
+    b.q("SELECT 1")
+    eq(watched(a, name), [["idle", "ClientRead", "SELECT 1"]])
+    b.q("BEGIN; SELECT pid FROM meta WHERE pid = 0 AND name = 'nosuch'")
+    eq(watched(a, name, "state, query, xact_start IS NOT NULL"),
+       [["idle in transaction", "BEGIN; SELECT pid FROM meta WHERE pid = 0 AND name = 'nosuch'", "t"]])
+    b.q("SELECT 1/0 FROM pg_am")
+    eq(watched(a, name, "state"), [["idle in transaction (aborted)"]])
+    b.q("ROLLBACK")
+    eq(shape(b.ask(parse("SELECT 2 AS \u00e4"), bind(), execute(), SYNC)), "12DCZ")
+    eq(watched(a, name, "state, query, xact_start"), [["idle", "SELECT 2 AS \u00e4", None]])
+    b.send(query("SELECT pg_sleep(20)"))
+    until_watched(a, name, [["active", "PgSleep", "SELECT pg_sleep(20)"]])
+    b.cancel()
+    b.until("Z")
+    # Long texts are cut, at a whole character.
+    b.q("SELECT '%s'" % ("\u00e4" * 3000))
+    eq(watched(a, name, "query"), [["SELECT '" + "\u00e4" * 507]])
+    eq(watched(a, name, "datname, usename, client_addr, client_port > 0, backend_type, backend_start <= query_start, "
+               "query_start <= state_change, leader_pid, pid"),
+       [["metadb", "metadb", "127.0.0.1", "t", "client backend", "t", "t", None,
+         rows(b.q("SELECT pg_backend_pid()"))[0][0]]])
+    eq(rows(a.q("SELECT wait_event, state FROM pg_stat_activity WHERE pid = pg_backend_pid()")), [[None, "active"]])
+    b.close()
+    end = time.monotonic() + 10
+    while watched(a, name):
+        assert time.monotonic() < end, "a closed session is still there"
+
+
+@test
+def backends_are_cancelled_and_terminated(env):
+    name = env.prefix + "ended"
+    a, b = env.conn(), env.conn(application_name=name)
+    b.send(query("SELECT pg_sleep(20)"))
+    until_watched(a, name, [["active", "PgSleep", "SELECT pg_sleep(20)"]])
+    signal = "SELECT pg_%s_backend(pid) FROM pg_stat_activity WHERE application_name = '" + name + "'"
+    eq(rows(a.q(signal % "cancel")), [["t"]])
+    eq(state(b.until("Z")), "57014")
+    eq(rows(a.q(signal % "cancel")), [["t"]])  # it does nothing: nothing runs
+    eq(rows(b.q("SELECT 1")), [["1"]])
+    b.send(query("SELECT pg_sleep(20)"))
+    until_watched(a, name, [["active", "PgSleep", "SELECT pg_sleep(20)"]])
+    eq(rows(a.q(signal % "terminate")), [["t"]])
+    ended = b.until("E")
+    eq((fields(ended[-1][1])["S"], state(ended)), ("FATAL", "57P01"))
+    try:
+        b.one()
+        raise AssertionError("something follows the end")
+    except Ended:
+        pass
+    c = env.conn(application_name=name)
+    c.q("BEGIN")
+    eq(rows(a.q(signal % "terminate")), [["t"]])  # also one that sits idle
+    eq(state(c.until("E")), "57P01")
+    d = env.conn(application_name=name)
+    d.send(query("COPY kv (key) FROM STDIN"))
+    d.until("G")
+    eq(rows(a.q(signal % "terminate")), [["t"]])  # … or waits for COPY data
+    eq(state(d.until("E")), "57P01")
+    got = a.q("SELECT pg_terminate_backend(2147483647), pg_cancel_backend(0)")
+    eq(shape(got, "SA"), "TNNDCZ")
+    eq(fields(dict(got)["N"])["C"], "01000")
+    eq(rows(got), [["f", "f"]])
+    eq(state(a.q("SELECT pg_terminate_backend(1, -1)")), "22023")
+
+
+@test
+def other_roles_sessions_are_private(env):
+    a = env.conn()
+    names = ["fe_watch_one", "fe_watch_two"]
+    for role in names:
+        a.q("DROP ROLE IF EXISTS " + role)
+        eq(tag(a.q("CREATE ROLE %s LOGIN" % role)), ["CREATE ROLE"])
+    one, two = [env.conn(user=role, application_name=role) for role in names]
+    two.q("SELECT 'secret'")
+    hidden = "usename, state, query, client_addr, query_start, backend_start"
+    eq(watched(one, names[1], hidden), [[names[1], None, "<insufficient privilege>", None, None, None]])
+    eq(watched(a, names[1], "state, query"), [["idle", "SELECT 'secret'"]])
+    pid = "(SELECT pid FROM pg_stat_activity WHERE application_name = '%s')"
+    for what in ("cancel", "terminate"):
+        said = error(one.q("SELECT pg_%s_backend(%s)" % (what, pid % names[1])))
+        eq((said["C"], said["M"].split(" or ")[1]), ("42501", "member of pg_signal_backend"))
+        me = rows(a.q("SELECT pg_backend_pid()"))[0][0]
+        eq(state(one.q("SELECT pg_%s_backend(%s)" % (what, me))), "42501")
+    mine = env.conn(user=names[0], application_name="mine")
+    eq(rows(one.q("SELECT pg_terminate_backend(%s)" % (pid % "mine"))), [["t"]])
+    eq(state(mine.until("E")), "57P01")
+    for c in (one, two):
+        c.close()
+    for role in names:
+        a.q("DROP ROLE " + role)
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--port", type=int, required=True)

@@ -5,7 +5,7 @@
  * what only reactor 0 may read, then the evaluation on a pool thread.
  */
 #include "cluster/roles.h"
-#include "planner/relations/relations.h"
+#include "planner/relations/pg_rows.h"
 
 #include <stdlib.h>
 
@@ -52,6 +52,17 @@ void pl_catalog_query_free(struct catalog_query *q)
         return;
     arena_fini(&q->arena);
     free(q);
+}
+
+bool pl_catalog_wants_sessions(const struct catalog_query *q)
+{
+    for (unsigned i = 0; i < q->rel_count; i++)
+        if (q->rels[i]->rows && rel__is_of_sessions(q->rels[i]->rows))
+            return true;
+    for (unsigned i = 0; i < rel_function_count(); i++)
+        if (q->functions[i] && rel__signals(rel_function_at(i)->call))
+            return true;
+    return false;
 }
 
 /* ---- snapshot ---- */

@@ -23,6 +23,7 @@ static const struct {
     {rel_array_functions, &rel_array_function_count},
     {rel_catalog_functions, &rel_catalog_function_count},
     {rel_privilege_functions, &rel_privilege_function_count},
+    {rel_session_functions, &rel_session_function_count},
 };
 
 const struct rel_function *rel_function_at(unsigned i)

@@ -325,7 +325,7 @@ const struct rel_def rel_pg_defs[] = {
      "blk_read_time:float8 blk_write_time:float8 session_time:float8 active_time:float8 "
      "idle_in_transaction_time:float8 sessions:int8 sessions_abandoned:int8 "
      "sessions_fatal:int8 sessions_killed:int8 stats_reset:timestamptz",
-     NULL},
+     rel__stat_database},
     {12227, "pg_stat_replication", 'v',
      "pid:int4 usesysid:oid usename:name application_name:text client_addr:inet "
      "client_hostname:text client_port:int4 backend_start:timestamptz backend_xmin:xid "
@@ -336,7 +336,7 @@ const struct rel_def rel_pg_defs[] = {
     {12250, "pg_stat_ssl", 'v',
      "pid:int4 ssl:bool version:text cipher:text bits:int4 client_dn:text "
      "client_serial:numeric issuer_dn:text",
-     NULL},
+     rel__stat_ssl},
     {12171, "pg_stat_user_indexes", 'v',
      "relid:oid indexrelid:oid schemaname:name relname:name indexrelname:name idx_scan:int8 "
      "idx_tup_read:int8 idx_tup_fetch:int8",

@@ -650,7 +650,7 @@ void rel__statio_tables(struct rel_build *b)
     }
 }
 
-/* ---- settings, activity, time zones ---- */
+/* ---- settings, time zones ---- */
 
 static void setting_row(struct rel_build *b, const char *name, const char *value,
                         const char *context, const char *help)
@@ -776,26 +776,6 @@ void rel__settings(struct rel_build *b)
     if (b->env->snap && b->env->snap->config)
         config_each(b->env->snap->config, server_setting, b);
     qsort(b->cells, b->row_count, sizeof(struct cell) * b->rel->column_count, by_name);
-}
-
-void rel__stat_activity(struct rel_build *b)
-{
-    const struct pl_context *ctx = b->env->ctx;
-    unsigned count;
-    const struct rel_database *d = rel__database_list(b->env, &count);
-    struct cell database = N;
-    for (unsigned i = 0; i < count; i++)
-        if (ctx->database && strcmp(d[i].name, ctx->database) == 0)
-            database = I(d[i].oid);
-    unsigned role_count;
-    const struct rel_role *roles = rel__role_list(b->env, &role_count);
-    struct cell role = N;
-    for (unsigned i = 0; i < role_count; i++)
-        if (ctx->user && strcmp(roles[i].name, ctx->user) == 0)
-            role = I(roles[i].oid);
-    EMIT(b, database, T(ctx->database), I(ctx->backend_pid), N, role, T(ctx->user),
-         T(ctx->application_name), N, N, N, N, N, I(ctx->now), I(ctx->now), N, N, T("active"), N, N,
-         N, N, T("client backend"));
 }
 
 void rel__timezone_names(struct rel_build *b)

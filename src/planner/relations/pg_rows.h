@@ -33,6 +33,11 @@ void rel__opclass(struct rel_build *b);
 void rel__opfamily(struct rel_build *b);
 void rel__range(struct rel_build *b);
 void rel__stat_activity(struct rel_build *b);
+void rel__stat_ssl(struct rel_build *b);
+void rel__stat_database(struct rel_build *b);
+/* Does the generator, or the function, look at the sessions of the server? */
+bool rel__is_of_sessions(void (*rows)(struct rel_build *b));
+bool rel__signals(rel_call *call);
 void rel__timezone_names(struct rel_build *b);
 void rel__tables(struct rel_build *b);
 void rel__views(struct rel_build *b);

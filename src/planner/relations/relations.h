@@ -221,10 +221,10 @@ uint32_t rel_function_arg_type(const struct rel_function *f, unsigned i);
 /* The parts. */
 extern const struct rel_function rel_text_functions[], rel_match_functions[],
     rel_number_functions[], rel_time_functions[], rel_json_functions[], rel_array_functions[],
-    rel_catalog_functions[], rel_privilege_functions[];
+    rel_catalog_functions[], rel_privilege_functions[], rel_session_functions[];
 extern const unsigned rel_text_function_count, rel_match_function_count, rel_number_function_count,
     rel_time_function_count, rel_json_function_count, rel_array_function_count,
-    rel_catalog_function_count, rel_privilege_function_count;
+    rel_catalog_function_count, rel_privilege_function_count, rel_session_function_count;
 
 /* What casts and comparisons need; only the translator can name them (a leading dot). */
 #define REL_FN_IN ".cast_in"   /* (text, oid): input function of a type */
