@@ -36,6 +36,8 @@ struct tls_context {
     uint8_t end_point[TLS_END_POINT_MAX];
     unsigned end_point_size;
     int64_t not_after;
+    bool named;
+    char name[TLS_NAME_MAX];
 };
 
 struct tls {
@@ -43,7 +45,7 @@ struct tls {
     SSL *ssl;
     bytes input; /* of the tls_read under way */
     struct obuf output;
-    bool alpn, open, lost, closed;
+    bool connector, alpn, open, lost, closed;
     bool named;
     char name[TLS_NAME_MAX];
 };
@@ -189,6 +191,24 @@ static void read_not_after(struct tls_context *c, X509 *certificate)
         c->not_after = timegm(&tm);
 }
 
+/* X's common name, unless a zero byte would let it pass for another. */
+static bool read_name(const X509 *x, char out[TLS_NAME_MAX])
+{
+    const X509_NAME *subject = X509_get_subject_name(x);
+    int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+    if (at < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, at) >= 0)
+        return false;
+    unsigned char *text = NULL;
+    int n = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    bool good = n > 0 && (size_t)n < TLS_NAME_MAX && memchr(text, 0, (size_t)n) == NULL;
+    if (good) {
+        memcpy(out, text, (size_t)n);
+        out[n] = '\0';
+    }
+    OPENSSL_free(text);
+    return good;
+}
+
 static NODISCARD status load_client_ca(struct tls_context *c, const char *path, struct err *err)
 {
     STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(path);
@@ -214,6 +234,7 @@ static NODISCARD status load(struct tls_context *c, const struct tls_files *f, s
     X509 *certificate = SSL_CTX_get0_certificate(c->ssl);
     read_end_point(c, certificate);
     read_not_after(c, certificate);
+    c->named = read_name(certificate, c->name);
     return f->client_ca[0] != '\0' ? load_client_ca(c, f->client_ca, err) : ST_OK;
 }
 
@@ -229,8 +250,14 @@ static void configure(struct tls_context *c)
     SSL_CTX_set_alpn_select_cb(c->ssl, choose_protocol, c);
 }
 
-status tls_context_new(const struct tls_files *files, const char *protocol,
-                       struct tls_context **out, struct err *err)
+static void demand_certificates(struct tls_context *c)
+{
+    SSL_CTX_set_min_proto_version(c->ssl, TLS1_3_VERSION);
+    SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+}
+
+static NODISCARD status context_new(const struct tls_files *files, const char *protocol,
+                                    bool mutual, struct tls_context **out, struct err *err)
 {
     size_t n = strlen(protocol);
     struct tls_context *c = calloc(1, sizeof *c);
@@ -241,10 +268,12 @@ status tls_context_new(const struct tls_files *files, const char *protocol,
     memcpy(c->protocol + 1, protocol, n);
     c->protocol_size = (unsigned)n + 1;
     c->method = method_new();
-    c->ssl = SSL_CTX_new(TLS_server_method());
+    c->ssl = SSL_CTX_new(mutual ? TLS_method() : TLS_server_method());
     ASSERT(c->ssl != NULL);
     configure(c);
     status st = load(c, files, err);
+    if (st == ST_OK && mutual)
+        demand_certificates(c);
     ERR_clear_error();
     if (st != ST_OK) {
         tls_context_unref(c);
@@ -252,6 +281,19 @@ status tls_context_new(const struct tls_files *files, const char *protocol,
     }
     *out = c;
     return ST_OK;
+}
+
+status tls_context_new(const struct tls_files *files, const char *protocol,
+                       struct tls_context **out, struct err *err)
+{
+    return context_new(files, protocol, false, out, err);
+}
+
+status tls_context_new_mutual(const struct tls_files *files, const char *protocol,
+                              struct tls_context **out, struct err *err)
+{
+    ASSERT(files->client_ca[0] != '\0');
+    return context_new(files, protocol, true, out, err);
 }
 
 struct tls_context *tls_context_ref(struct tls_context *c)
@@ -274,9 +316,14 @@ int64_t tls_context_not_after(const struct tls_context *c)
     return c->not_after;
 }
 
+const char *tls_context_name(const struct tls_context *c)
+{
+    return c->named ? c->name : NULL;
+}
+
 /* -- connections ------------------------------------------------------------------------------- */
 
-struct tls *tls_accept(struct tls_context *c, bool alpn)
+static struct tls *tls_new(struct tls_context *c, bool alpn)
 {
     struct tls *t = calloc(1, sizeof *t);
     ASSERT(t != NULL);
@@ -288,7 +335,24 @@ struct tls *tls_accept(struct tls_context *c, bool alpn)
     ASSERT(bio != NULL);
     BIO_set_data(bio, t);
     SSL_set_bio(t->ssl, bio, bio);
+    return t;
+}
+
+struct tls *tls_accept(struct tls_context *c, bool alpn)
+{
+    struct tls *t = tls_new(c, alpn);
     SSL_set_accept_state(t->ssl);
+    forget_errors();
+    return t;
+}
+
+struct tls *tls_connect(struct tls_context *c)
+{
+    struct tls *t = tls_new(c, true);
+    t->connector = true;
+    SSL_set_connect_state(t->ssl);
+    int failed = SSL_set_alpn_protos(t->ssl, c->protocol, c->protocol_size);
+    ASSERT(failed == 0);
     forget_errors();
     return t;
 }
@@ -304,29 +368,18 @@ void tls_free(struct tls *t)
     free(t);
 }
 
-/* The peer's common name, unless a zero byte would let it pass for another. */
 static void read_peer(struct tls *t)
 {
-    X509 *x = SSL_get0_peer_certificate(t->ssl);
-    if (x == NULL || SSL_get_verify_result(t->ssl) != X509_V_OK)
-        return;
-    X509_NAME *subject = X509_get_subject_name(x);
-    int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
-    if (at < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, at) >= 0)
-        return;
-    unsigned char *text = NULL;
-    int n = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-    if (n > 0 && (size_t)n < sizeof t->name && memchr(text, 0, (size_t)n) == NULL) {
-        memcpy(t->name, text, (size_t)n);
-        t->named = true;
-    }
-    OPENSSL_free(text);
+    const X509 *x = SSL_get0_peer_certificate(t->ssl);
+    if (x != NULL && SSL_get_verify_result(t->ssl) == X509_V_OK)
+        t->named = read_name(x, t->name);
 }
 
 static status lose(struct tls *t, struct err *err)
 {
     t->lost = true;
-    return err_set(err, ST_PROTOCOL, "could not accept SSL connection: %s", reason());
+    return err_set(err, ST_PROTOCOL, "could not %s SSL connection: %s",
+                   t->connector ? "open" : "accept", reason());
 }
 
 static NODISCARD status handshake(struct tls *t, struct err *err)

@@ -6,8 +6,8 @@
  * came from the peer and gives what is to be sent to it; whoever owns the socket moves the bytes.
  * Nothing blocks, and what a call cannot use up it keeps.
  *
- * TLS 1.2 and above, the server's side. No compression, no renegotiation, no resumption: a session
- * ticket would outlive a change of the files.
+ * TLS 1.2 and above, the server's side; between nodes TLS 1.3, either side. No compression, no
+ * renegotiation, no resumption: a session ticket would outlive a change of the files.
  *
  * Contexts: any thread, counted. Connections: one owner.
  */
@@ -33,15 +33,23 @@ struct tls_context;
  * it reads files. PROTOCOL is the only one that ALPN may agree on; static. */
 NODISCARD status tls_context_new(const struct tls_files *files, const char *protocol,
                                  struct tls_context **out, struct err *err);
+/* For both ends of a connection in which each shows a certificate that client_ca has signed: TLS
+ * 1.3 only, and PROTOCOL must be agreed on. */
+NODISCARD status tls_context_new_mutual(const struct tls_files *files, const char *protocol,
+                                        struct tls_context **out, struct err *err);
 struct tls_context *tls_context_ref(struct tls_context *c);
 void tls_context_unref(struct tls_context *c); /* NULL is fine */
 /* When the certificate ends, in seconds of Unix time. */
 int64_t tls_context_not_after(const struct tls_context *c);
+/* The common name of its own certificate; NULL as for tls_peer_name. */
+const char *tls_context_name(const struct tls_context *c);
 
 struct tls;
 
 /* ALPN: the peer must name the protocol, else its handshake fails. */
 struct tls *tls_accept(struct tls_context *c, bool alpn);
+/* The side that begins, of a mutual context. A tls_read of nothing makes the first bytes. */
+struct tls *tls_connect(struct tls_context *c);
 void tls_free(struct tls *t); /* NULL is fine */
 
 /* What came from the peer; all of it is used. What it says is added to PLAIN, at most as many bytes

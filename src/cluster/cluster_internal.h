@@ -148,6 +148,7 @@ struct cl_node {
     uint64_t replica; /* this node's, of every shard */
     struct cl_topology topology;
     struct cl_transport *transport; /* NULL: the only node */
+    struct cl_peer_tls *peer_tls;   /* NULL: in the clear */
     struct cl_host *host;           /* the same */
     struct cl_others *others;       /* the same */
     struct cl_snapshots *snapshots; /* the same */

@@ -16,7 +16,7 @@ const char *cl_refusal_name(enum cl_refusal_reason r)
         [CL_REFUSED_NOT] = "none",          [CL_REFUSED_CLUSTER] = "cluster",
         [CL_REFUSED_NODE] = "node",         [CL_REFUSED_STORE] = "store",
         [CL_REFUSED_PROTOCOL] = "protocol", [CL_REFUSED_SELF] = "self",
-        [CL_REFUSED_CROSSED] = "crossed"};
+        [CL_REFUSED_CROSSED] = "crossed",   [CL_REFUSED_CERTIFICATE] = "certificate"};
     return r < CL_REFUSED_REASONS ? names[r] : "unknown";
 }
 

@@ -36,7 +36,8 @@ enum cl_refusal_reason {
     CL_REFUSED_STORE,    /* the node came back with another disk */
     CL_REFUSED_PROTOCOL, /* no version in common */
     CL_REFUSED_SELF,
-    CL_REFUSED_CROSSED, /* both connected at once, the other one stays: no error */
+    CL_REFUSED_CROSSED,     /* both connected at once, the other one stays: no error */
+    CL_REFUSED_CERTIFICATE, /* it is that of another node */
     CL_REFUSED_REASONS
 };
 const char *cl_refusal_name(enum cl_refusal_reason r); /* "cluster"; never NULL */

@@ -25,7 +25,10 @@
 #include "base/fault.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/tls_stream.h"
 #include "cluster/transport_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define TO(s) (1u << (s))
@@ -190,6 +193,22 @@ static void refuse(struct cl_link *l, const struct cl_refusal *r)
 
 /* -- receiving the handshake ------------------------------------------------------------------- */
 
+/* Is the certificate at the other end NODE's? */
+static bool is_certified(const struct cl_link *l, uint64_t node, struct cl_refusal *r)
+{
+    char wanted[CL_PEER_NAME_BYTES];
+    if (l->transport->o.tls == NULL)
+        return true;
+    const char *name = tls_stream_peer_name(l->stream);
+    if (cl_peer_tls_is(name, node, wanted))
+        return true;
+    r->reason = CL_REFUSED_CERTIFICATE;
+    snprintf(r->text, sizeof r->text,
+             "the certificate of node %" PRIu64 " is of \"%.80s\", not of %s", node,
+             name != NULL ? name : "nobody", wanted);
+    return false;
+}
+
 static void on_hello(struct cl_link *l, bytes body)
 {
     struct cl_transport *t = l->transport;
@@ -201,7 +220,8 @@ static void on_hello(struct cl_link *l, bytes body)
     struct cl_peer *p = cl__peer_find(t, l->theirs.node_id);
     struct cl_expected e = expected(t, l->theirs.node_id);
     introduce(l, l->theirs.node_id);
-    if (cl_hello_judge(&l->ours, &l->theirs, &e, &l->ours.protocol, &r) != CL_REFUSED_NOT) {
+    if (!is_certified(l, l->theirs.node_id, &r) ||
+        cl_hello_judge(&l->ours, &l->theirs, &e, &l->ours.protocol, &r) != CL_REFUSED_NOT) {
         refuse(l, &r);
         return;
     }
@@ -361,6 +381,11 @@ static void on_received(void *arg, bytes data)
 static void on_opened(void *arg)
 {
     struct cl_link *l = arg;
+    struct cl_refusal r;
+    if (!is_certified(l, l->peer->address->id, &r)) {
+        cl__peer_refused(l->peer, l, &r);
+        return;
+    }
     link_move(l, CL_LINK_GREETING);
     l->due_us = cl__transport_now(l->transport) + l->transport->o.handshake_us;
     cl__transport_wake_at(l->transport, l->due_us);
@@ -398,16 +423,27 @@ static struct cl_link *link_new(struct cl_transport *t, enum cl_link_state state
     return l;
 }
 
+static NODISCARD status open_stream(struct cl_link *l, const char *address, struct err *err)
+{
+    struct cl_transport *t = l->transport;
+    if (t->o.tls == NULL) {
+        l->due_us = UINT64_MAX; /* the stream has a limit of its own */
+        return env_connect(t->o.env, t->o.loop, address, t->o.connect_us, &handler, l, &l->stream,
+                           err);
+    }
+    l->due_us = cl__transport_now(t) + t->o.connect_us + t->o.handshake_us;
+    return tls_stream_connect(t->o.env, t->o.loop, address, t->o.connect_us,
+                              cl_peer_tls_context(t->o.tls), &handler, l, &l->stream, err);
+}
+
 status cl__link_dial(struct cl_peer *p, struct err *err)
 {
     struct cl_transport *t = p->transport;
     struct cl_link *l = link_new(t, CL_LINK_DIALLING);
     ASSERT(p->link == NULL && p->dial == NULL && p->welcomed == NULL);
     l->connector = true;
-    l->due_us = UINT64_MAX; /* the stream has a limit of its own */
     introduce(l, p->address->id);
-    status st = env_connect(t->o.env, t->o.loop, p->address->peers, t->o.connect_us, &handler, l,
-                            &l->stream, err);
+    status st = open_stream(l, p->address->peers, err);
     if (st != ST_OK) {
         obuf_fini(&l->in);
         free(l);
@@ -422,10 +458,11 @@ status cl__link_dial(struct cl_peer *p, struct err *err)
 void cl__link_accept(struct cl_transport *t, struct env_stream *stream)
 {
     struct cl_link *l = link_new(t, CL_LINK_STRANGER);
-    l->stream = stream;
+    l->stream =
+        t->o.tls != NULL ? tls_stream_accept(stream, cl_peer_tls_context(t->o.tls)) : stream;
     t->strangers++;
     list_push_back(&t->links, &l->node);
-    env_stream_attach(stream, &handler, l);
+    env_stream_attach(l->stream, &handler, l);
     if (t->strangers > CL_STRANGERS_MAX)
         cl__link_close(l);
 }

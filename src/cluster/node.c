@@ -29,6 +29,7 @@
 #include "cluster/long_reads.h"
 #include "cluster/membership.h"
 #include "cluster/others.h"
+#include "cluster/peer_tls.h"
 #include "cluster/reclaim.h"
 #include "cluster/service.h"
 #include "cluster/sink.h"
@@ -213,6 +214,8 @@ static status open_transport(struct cl_node *n, struct err *err)
     o.beacon_us = n->options.heartbeat_us;
     o.silence_us = n->options.election_us;
     o.delay_us = n->options.net_delay_us;
+    ST_TRY(cl_peer_tls_new(n->config, n->topology.self, &n->peer_tls, err));
+    o.tls = n->peer_tls;
     return cl_transport_new(&o, &n->transport, err);
 }
 
@@ -570,6 +573,7 @@ void cl_node_close(struct cl_node *n)
     n->snapshots = NULL;
     cl_forward_abandon(n->forward, ST_SHUTDOWN);
     cl_transport_free(n->transport);
+    cl_peer_tls_free(n->peer_tls);
     n->transport = NULL;
     cl_host_free(n->host);
     cl_others_free(n->others);

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "cluster/cluster_internal.h"
+#include "cluster/peer_tls.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -94,6 +95,13 @@ static const struct config_setting settings[] = {
      "all nodes, each ID=ADDRESS/ADDRESS (for nodes, for clients); empty: this node alone"},
     {"cluster.join", CONFIG_BOOL, "off", 0, 0, NULL,
      "a new directory waits to be added to a cluster that is there (metadb.add_replica)"},
+    {"cluster.tls_certificate", CONFIG_STRING, "", 0, 0, NULL,
+     "PEM file with this node's certificate, its name node-ID, for the other nodes; without it "
+     "they "
+     "talk in the clear"},
+    {"cluster.tls_key", CONFIG_STRING, "", 0, 0, NULL, "PEM file with its private key"},
+    {"cluster.tls_ca", CONFIG_STRING, "", 0, 0, NULL,
+     "PEM file with the authorities that sign nodes' certificates"},
     {"net.queue_bytes", CONFIG_SIZE, "32MB", MB, GB, NULL,
      "what may wait for one other node; messages above it are dropped and sent again later"},
     {"raft.election", CONFIG_TIME_US, "1s", 100000, 60 * SECOND, NULL,
@@ -264,5 +272,6 @@ status cl_settings_check(const struct config *c, struct err *err)
     struct cl_options o;
     cl__options_read(c, &o);
     ST_TRY(check_options(&o, err));
+    ST_TRY(cl_peer_tls_check(c, err));
     return check_topology(c, err);
 }

@@ -74,6 +74,14 @@ static void forgive_silence(struct cl_transport *t, uint64_t now_us)
     t->checked_us = now_us;
 }
 
+static void check_tls(struct cl_transport *t, uint64_t now_us)
+{
+    if (now_us < t->tls_us)
+        return;
+    t->tls_us = now_us + CL_PEER_TLS_POLL_US;
+    cl_peer_tls_poll(t->o.tls);
+}
+
 static void on_timer(void *arg)
 {
     struct cl_transport *t = arg;
@@ -81,6 +89,10 @@ static void on_timer(void *arg)
     t->timer_us = UINT64_MAX;
     forgive_silence(t, now_us);
     next_us = cl__links_check(t, now_us);
+    if (t->o.tls != NULL) {
+        check_tls(t, now_us);
+        next_us = t->tls_us < next_us ? t->tls_us : next_us;
+    }
     for (unsigned i = 0; i < t->peer_count; i++) {
         struct cl_peer *p = &t->peers[i];
         uint64_t peer_us = cl__peer_check(p, now_us), rpc_us = cl__rpc_check(p, now_us);

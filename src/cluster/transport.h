@@ -21,6 +21,7 @@
 #include "cluster/topology.h"
 
 struct cl_transport;
+struct cl_peer_tls;
 
 /* A request that came from another node; a value, kept by whoever answers it. */
 struct cl_incoming {
@@ -63,7 +64,8 @@ struct cl_transport_options {
     uint64_t beacon_us, silence_us;    /* interval; a node that is silent for so long is gone */
     uint64_t connect_us, handshake_us; /* limits */
     uint64_t backoff_min_us, backoff_max_us;
-    uint64_t refused_us; /* at least so long between attempts that meet a refusal */
+    uint64_t refused_us;     /* at least so long between attempts that meet a refusal */
+    struct cl_peer_tls *tls; /* NULL: in the clear; borrowed, for the life of the transport */
     const struct cl_transport_events *events;
     void *arg;
 };

@@ -16,6 +16,7 @@
 #include "base/loop.h"
 #include "cluster/frame.h"
 #include "cluster/handshake.h"
+#include "cluster/peer_tls.h"
 #include "cluster/transport.h"
 
 /* A frame ends at this size, if an item does. */
@@ -113,6 +114,7 @@ struct cl_transport {
     uint64_t timer_us;   /* when it fires; UINT64_MAX = not armed */
     uint64_t turn_us;    /* of the last end of a turn */
     uint64_t checked_us; /* when the timer ran last */
+    uint64_t tls_us;     /* when the files of TLS are looked at next */
     uint64_t refusal_logged_us[CL_REFUSED_REASONS];
     struct obuf scratch;
     unsigned peer_count;

@@ -1,9 +1,8 @@
 /*
  * frontend/access.c — see access.h.
  *
- * A file counts as changed when its inode, size or time of change differs from when it was last
- * read, well or not: files that do not fit together yet, because the second is still on its way,
- * are read again when it has come.
+ * Files that have changed since they were last read, well or not, are read again: those that do not
+ * fit together yet, because the second is still on its way, when it has come.
  *
  * Invariants
  *   A1  tls and rules are whole at any time: they are replaced under the lock, after the new ones
@@ -11,44 +10,24 @@
  */
 #include "frontend/access.h"
 #include "base/assert.h"
+#include "base/file_stamp.h"
 #include "base/log.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define PROTOCOL "postgresql"
 
 enum { CERTIFICATE, KEY, CLIENT_CA, FILES };
 static const char *const settings[FILES] = {"tls.certificate", "tls.key", "tls.client_ca"};
 
-struct stamp {
-    uint64_t inode, size;
-    struct timespec changed;
-};
-
 struct fe_access {
     pthread_mutex_t mu;
     struct tls_context *tls; /* mu; NULL = no TLS */
     struct fe_hba *rules;    /* mu */
     char *files[FILES];      /* reactor 0 */
-    struct stamp stamps[FILES];
+    struct file_stamp stamps[FILES];
 };
-
-static struct stamp stamp_of(const char *path)
-{
-    struct stat s;
-    struct stamp none = {0};
-    if (path[0] == '\0' || stat(path, &s) != 0)
-        return none;
-    return (struct stamp){s.st_ino, (uint64_t)s.st_size, s.st_ctim};
-}
-
-static bool same_stamp(const struct stamp *a, const struct stamp *b)
-{
-    return a->inode == b->inode && a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
-           a->changed.tv_nsec == b->changed.tv_nsec;
-}
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
@@ -123,13 +102,13 @@ static void forget(char *files[FILES])
 status fe_access_reload(struct fe_access *a, const struct config *c, struct err *err)
 {
     char *files[FILES];
-    struct stamp stamps[FILES];
+    struct file_stamp stamps[FILES];
     struct fe_hba *rules = NULL;
     struct tls_context *tls = NULL;
     for (unsigned i = 0; i < FILES; i++) {
         files[i] = strdup(config_string(c, settings[i]));
         ASSERT(files[i] != NULL);
-        stamps[i] = stamp_of(files[i]);
+        stamps[i] = file_stamp_of(files[i]);
     }
     status st = read_rules(c, &rules, err);
     if (st == ST_OK)
@@ -152,11 +131,8 @@ void fe_access_poll(struct fe_access *a)
     struct err err;
     struct tls_context *tls;
     bool changed = false;
-    for (unsigned i = 0; i < FILES; i++) {
-        struct stamp now = stamp_of(a->files[i]);
-        changed = changed || !same_stamp(&now, &a->stamps[i]);
-        a->stamps[i] = now;
-    }
+    for (unsigned i = 0; i < FILES; i++)
+        changed |= file_stamp_renew(&a->stamps[i], a->files[i]);
     if (!changed)
         return;
     err_clear(&err);

@@ -662,8 +662,9 @@ static void setting_row(struct rel_build *b, const char *name, const char *value
 bool rel__setting_is_private(const char *name)
 {
     /* Who is let in and from where, and where files are, is nobody else's business. */
-    static const char *const names[] = {"auth.rule", "data", "tls.certificate", "tls.client_ca",
-                                        "tls.key"};
+    static const char *const names[] = {
+        "auth.rule", "cluster.tls_ca",  "cluster.tls_certificate", "cluster.tls_key",
+        "data",      "tls.certificate", "tls.client_ca",           "tls.key"};
     for (unsigned i = 0; i < ARRAY_LEN(names); i++)
         if (strcasecmp(names[i], name) == 0)
             return true;

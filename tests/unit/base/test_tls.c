@@ -3,12 +3,9 @@
 #include "lib/test.h"
 
 #include "base/tls.h"
-#include <fcntl.h>
+#include "lib/x509.h"
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define ALPN "\x0apostgresql"
@@ -19,45 +16,7 @@ struct fixture {
     char client[128], client_key[128];
 };
 
-/* -- files ------------------------------------------------------------------------------------- */
-
-static void write_key(const char *path, EVP_PKEY *k, mode_t mode)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
-    assert_true(fd >= 0);
-    FILE *f = fdopen(fd, "w");
-    assert_int_equal(PEM_write_PrivateKey(f, k, NULL, NULL, 0, NULL, NULL), 1);
-    fclose(f);
-}
-
-static X509 *certificate(EVP_PKEY *k, const char *name, int name_size, X509 *issuer, EVP_PKEY *by)
-{
-    X509 *x = X509_new();
-    X509_NAME *subject = X509_get_subject_name(x);
-    X509_set_version(x, 2);
-    ASN1_INTEGER_set(X509_get_serialNumber(x), issuer != NULL ? 2 : 1);
-    X509_gmtime_adj(X509_getm_notBefore(x), -60);
-    X509_gmtime_adj(X509_getm_notAfter(x), 3600);
-    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)name, name_size,
-                               -1, 0);
-    X509_set_issuer_name(x, issuer != NULL ? X509_get_subject_name(issuer) : subject);
-    X509_set_pubkey(x, k);
-    if (issuer == NULL) {
-        X509_EXTENSION *e = X509V3_EXT_conf_nid(NULL, NULL, NID_basic_constraints, "CA:TRUE");
-        X509_add_ext(x, e, -1);
-        X509_EXTENSION_free(e);
-    }
-    assert_true(X509_sign(x, by, EVP_sha256()) > 0);
-    return x;
-}
-
-static void write_certificate(const char *path, X509 *x)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_int_equal(PEM_write_X509(f, x), 1);
-    fclose(f);
-}
+/* -- files ------------------------------------------------------------------------------------ */
 
 static int setup(void **state)
 {
@@ -388,6 +347,66 @@ static void files_that_are_no_good_are_named(void **state)
     chmod(f->key, 0600);
 }
 
+/* Moves what each has to say until both are silent. */
+static void exchange(struct tls *a, struct tls *b, struct obuf *a_says, struct obuf *b_says)
+{
+    struct err err;
+    for (unsigned quiet = 0; quiet < 4;) {
+        struct obuf moved = *tls_output(a);
+        quiet = moved.size == 0 ? quiet + 1 : 0;
+        obuf_init(tls_output(a));
+        (void)!tls_read(b, bytes_make(moved.data, moved.size), a_says, &err);
+        obuf_fini(&moved);
+        struct tls *next = a;
+        struct obuf *next_says = a_says;
+        a = b;
+        b = next;
+        a_says = b_says;
+        b_says = next_says;
+    }
+}
+
+static void both_ends_show_certificates(void **state)
+{
+    const struct fixture *f = *state;
+    struct tls_files server = {f->certificate, f->key, f->ca};
+    struct tls_files client = {f->client, f->client_key, f->ca};
+    struct tls_context *a, *b, *open = context(f, "");
+    struct err err;
+    struct obuf says[2];
+    assert_int_equal(tls_context_new_mutual(&server, "peer", &a, &err), ST_OK);
+    assert_int_equal(tls_context_new_mutual(&client, "peer", &b, &err), ST_OK);
+    assert_string_equal(tls_context_name(a), "localhost");
+    assert_string_equal(tls_context_name(b), "alice");
+    struct tls *accepts = tls_accept(a, true), *connects = tls_connect(b);
+    obuf_init(&says[0]);
+    obuf_init(&says[1]);
+    exchange(connects, accepts, &says[0], &says[1]);
+    assert_true(tls_is_open(connects) && tls_is_open(accepts));
+    assert_string_equal(tls_peer_name(connects), "localhost");
+    assert_string_equal(tls_peer_name(accepts), "alice");
+    assert_int_equal(tls_write(connects, BYTES_LIT("question"), &err), ST_OK);
+    assert_int_equal(tls_write(accepts, BYTES_LIT("answer"), &err), ST_OK);
+    exchange(connects, accepts, &says[0], &says[1]);
+    assert_int_equal(says[0].size, 8);
+    assert_int_equal(says[1].size, 6);
+    assert_memory_equal(says[1].data, "answer", 6);
+    tls_free(connects);
+    /* Against a server of clients, which speaks another protocol and asks for no certificate. */
+    struct tls *other = tls_accept(open, false);
+    connects = tls_connect(b);
+    exchange(connects, other, &says[0], &says[1]);
+    assert_false(tls_is_open(connects) || tls_is_open(other));
+    tls_free(connects);
+    tls_free(other);
+    tls_free(accepts);
+    obuf_fini(&says[0]);
+    obuf_fini(&says[1]);
+    tls_context_unref(a);
+    tls_context_unref(b);
+    tls_context_unref(open);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +418,7 @@ int main(void)
         cmocka_unit_test(a_damaged_record_ends_the_connection),
         cmocka_unit_test(both_sides_say_goodbye),
         cmocka_unit_test(clients_show_certificates_of_the_authority_only),
+        cmocka_unit_test(both_ends_show_certificates),
         cmocka_unit_test(files_that_are_no_good_are_named),
     };
     return cmocka_run_group_tests_name("base_tls", tests, setup, teardown);

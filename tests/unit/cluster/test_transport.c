@@ -6,7 +6,9 @@
 #include "base/fault.h"
 #include "base/sim_loop.h"
 #include "base/sim_net.h"
+#include "cluster/node.h"
 #include "cluster/transport_internal.h"
+#include "lib/x509.h"
 #include <unistd.h>
 
 #define NODES 3u
@@ -580,6 +582,215 @@ static void two_nodes_talk_over_tcp(void **state)
     loop_free(t.loop);
 }
 
+/* -- TLS --------------------------------------------------------------------------------------- */
+
+/* Certificates of nodes 1 to 3, and one of node 1 that another authority has signed. */
+#define CERTIFICATES 4u
+struct secured {
+    char dir[64], ca[128];
+    char pem[CERTIFICATES][128], key[CERTIFICATES][128];
+    struct config *config[CERTIFICATES];
+    struct cl_peer_tls *tls[NODES];
+};
+
+static void set(struct config *c, const char *name, const char *value)
+{
+    struct err err;
+    assert_int_equal(config_set(c, name, value, &err), ST_OK);
+}
+
+static void issue(const struct secured *s, unsigned i, X509 *ca, EVP_PKEY *by)
+{
+    char name[32];
+    EVP_PKEY *k = EVP_EC_gen("P-256");
+    snprintf(name, sizeof name, "node-%u", i < NODES ? i + 1 : 1);
+    X509 *x = certificate(k, name, -1, ca, by);
+    write_certificate(s->pem[i], x);
+    write_key(s->key[i], k, 0600);
+    X509_free(x);
+    EVP_PKEY_free(k);
+}
+
+static void secured_init(struct secured *s)
+{
+    unsigned count;
+    const struct config_setting *settings = cl_settings(&count);
+    *s = (struct secured){0};
+    snprintf(s->dir, sizeof s->dir, "/tmp/test_transport.XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    snprintf(s->ca, sizeof s->ca, "%s/ca.pem", s->dir);
+    EVP_PKEY *by = EVP_EC_gen("P-256"), *other_by = EVP_EC_gen("P-256");
+    X509 *ca = certificate(by, "nodes", -1, NULL, by);
+    X509 *other = certificate(other_by, "nodes", -1, NULL, other_by);
+    write_certificate(s->ca, ca);
+    for (unsigned i = 0; i < CERTIFICATES; i++) {
+        snprintf(s->pem[i], sizeof s->pem[i], "%s/%u.pem", s->dir, i);
+        snprintf(s->key[i], sizeof s->key[i], "%s/%u.key", s->dir, i);
+        issue(s, i, i < NODES ? ca : other, i < NODES ? by : other_by);
+        s->config[i] = config_new(settings, count);
+        set(s->config[i], "cluster.tls_certificate", s->pem[i]);
+        set(s->config[i], "cluster.tls_key", s->key[i]);
+        set(s->config[i], "cluster.tls_ca", s->ca);
+    }
+    X509_free(ca);
+    X509_free(other);
+    EVP_PKEY_free(by);
+    EVP_PKEY_free(other_by);
+}
+
+/* Side I shows certificate WITH. */
+static void secure(struct fixture *f, struct secured *s, unsigned i, unsigned with)
+{
+    struct err err;
+    uint64_t name = with < NODES ? with + 1 : 1;
+    assert_int_equal(cl_peer_tls_new(s->config[with], name, &s->tls[i], &err), ST_OK);
+    f->sides[i].o.tls = s->tls[i];
+}
+
+static void secured_fini(struct fixture *f, struct secured *s)
+{
+    for (unsigned i = 0; i < NODES; i++) {
+        cl_transport_free(f->sides[i].t);
+        f->sides[i].t = NULL;
+        cl_peer_tls_free(s->tls[i]);
+    }
+    for (unsigned i = 0; i < CERTIFICATES; i++) {
+        config_free(s->config[i]);
+        unlink(s->pem[i]);
+        unlink(s->key[i]);
+    }
+    unlink(s->ca);
+    assert_int_equal(rmdir(s->dir), 0);
+}
+
+static void nodes_talk_in_tls(void **state)
+{
+    struct fixture *f = *state;
+    struct secured s;
+    struct call call;
+    secured_init(&s);
+    for (unsigned i = 0; i < NODES; i++) {
+        secure(f, &s, i, i);
+        start(&f->sides[i]);
+    }
+    run_for(f, 3 * SECOND);
+    for (unsigned i = 0; i < NODES; i++) {
+        assert_int_equal(f->sides[i].ups, 2);
+        for (unsigned k = 1; k <= NODES; k++) {
+            if (k == i + 1)
+                continue;
+            assert_string_equal(stats(&f->sides[i], k).state, "up");
+            assert_int_equal(stats(&f->sides[i], k).connects, 1);
+            assert_true(message(&f->sides[i], k, 300000)); /* many records */
+            assert_true(message(&f->sides[i], k, 1));
+        }
+    }
+    assert_int_equal(request(&f->sides[0], &call, 2, SECOND), ST_OK);
+    run_for(f, 3 * SECOND);
+    assert_int_equal(call.st, ST_EXISTS);
+    assert_string_equal(call.answer, "ping");
+    for (unsigned i = 0; i < NODES; i++) {
+        assert_int_equal(f->sides[i].messages, 4);
+        assert_int_equal(f->sides[i].downs, 0);
+    }
+    secured_fini(f, &s);
+}
+
+static bool ever_up(struct fixture *f)
+{
+    return f->sides[0].ups + f->sides[1].ups > 0;
+}
+
+/* Whoever connects: node 1 alone does first, then node 2 alone. */
+static void another_nodes_certificate_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct secured s;
+    secured_init(&s);
+    secure(f, &s, 0, 0);
+    secure(f, &s, 1, 2); /* node 2 shows what was made for node 3 */
+    start(&f->sides[0]);
+    start(&f->sides[1]);
+    run_for(f, 30 * SECOND);
+    assert_false(ever_up(f));
+    /* As the one who connects node 1 has looked at the certificate before it said a word; as the
+     * one who was connected to it has answered node 2 with the reason. */
+    assert_string_equal(stats(&f->sides[0], 2).state, "refused");
+    assert_non_null(strstr(stats(&f->sides[0], 2).last_error, "is of \"node-3\", not of node-2"));
+    assert_string_equal(stats(&f->sides[1], 1).state, "refused");
+    assert_non_null(strstr(stats(&f->sides[1], 1).last_error, "is of \"node-3\", not of node-2"));
+    assert_true(stats(&f->sides[0], 2).refusals >= 2);
+    secured_fini(f, &s);
+}
+
+static void another_authority_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct secured s;
+    secured_init(&s);
+    secure(f, &s, 0, NODES);
+    secure(f, &s, 1, 1);
+    start(&f->sides[0]);
+    start(&f->sides[1]);
+    run_for(f, 10 * SECOND);
+    assert_false(ever_up(f));
+    assert_string_not_equal(stats(&f->sides[1], 1).last_error, "");
+    secured_fini(f, &s);
+}
+
+static void nobody_talks_in_the_clear_where_tls_is_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    struct secured s;
+    secured_init(&s);
+    secure(f, &s, 0, 0);
+    start(&f->sides[0]);
+    start(&f->sides[1]);
+    run_for(f, 10 * SECOND);
+    assert_false(ever_up(f));
+    assert_non_null(strstr(stats(&f->sides[0], 2).last_error, "in the handshake of TLS"));
+    assert_int_equal(f->sides[0].t->strangers, 0);
+    secured_fini(f, &s);
+}
+
+static void new_files_are_for_new_connections(void **state)
+{
+    struct fixture *f = *state;
+    struct secured s;
+    struct err err;
+    struct cl_peer_tls *none;
+    secured_init(&s);
+    secure(f, &s, 0, 0);
+    secure(f, &s, 1, 1);
+    start(&f->sides[0]);
+    start(&f->sides[1]);
+    run_for(f, 3 * SECOND);
+    struct tls_context *before = cl_peer_tls_context(s.tls[0]);
+    assert_int_equal(f->sides[0].ups, 1);
+    /* Node 1's key stays, its certificate becomes one of node 2, then of an unknown authority. */
+    assert_int_equal(rename(s.pem[1], s.pem[0]), 0);
+    run_for(f, 3 * SECOND);
+    assert_ptr_equal(cl_peer_tls_context(s.tls[0]), before);
+    assert_int_equal(cl_peer_tls_new(s.config[0], 1, &none, &err), ST_INVALID);
+    assert_int_equal(rename(s.pem[NODES], s.pem[0]), 0);
+    assert_int_equal(rename(s.key[NODES], s.key[0]), 0);
+    run_for(f, 3 * SECOND);
+    assert_ptr_not_equal(cl_peer_tls_context(s.tls[0]), before);
+    assert_string_equal(stats(&f->sides[0], 2).state, "up");
+    assert_int_equal(f->sides[0].downs, 0);
+    /* The next connection meets the new ones. */
+    cl_transport_free(f->sides[1].t);
+    start(&f->sides[1]);
+    run_for(f, 10 * SECOND);
+    assert_int_equal(f->sides[0].downs, 1);
+    assert_int_equal(f->sides[0].ups, 1);
+    /* Some of the settings only. */
+    set(s.config[0], "cluster.tls_ca", "");
+    assert_int_equal(cl_peer_tls_new(s.config[0], 1, &none, &err), ST_INVALID);
+    assert_non_null(strstr(err.message, "needed all three"));
+    secured_fini(f, &s);
+}
+
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -601,6 +812,11 @@ int main(void)
         T(requests_under_way_are_bounded),
         T(a_turn_goes_out_in_one_frame),
         T(the_delay_holds_each_frame),
+        T(nodes_talk_in_tls),
+        T(another_nodes_certificate_is_refused),
+        T(another_authority_is_refused),
+        T(nobody_talks_in_the_clear_where_tls_is_asked_for),
+        T(new_files_are_for_new_connections),
         cmocka_unit_test(two_nodes_talk_over_tcp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
