@@ -288,6 +288,12 @@ static NODISCARD status send_batch(struct fe_session *s)
     struct fe_copy *c = w->copy;
     if (c->batch_rows == 0)
         return ST_OK;
+    /* What Execute began ends with all else up to Sync, unless some of it is in already. */
+    if (c->finishing && w->extended && s->txn == FE_TXN_IDLE && c->committed == 0) {
+        s->txn = FE_TXN_IMPLICIT;
+        fe_txn_touch(s);
+        c->in_transaction = true;
+    }
     status st = cl_ops(s->client, fe_call(s), c->op_list, c->chunk_count);
     if (st == ST_PENDING) {
         w->uncertain = true;

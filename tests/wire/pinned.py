@@ -53,6 +53,24 @@ def wrong_rows():
     ]
 
 
+def copied_until_sync():
+    """What Execute copied in is committed at Sync, with all else that came before it."""
+    copied = [parse("", COPY), bind("", ""), execute(""), copy_data(b"c1\ta\nc2\tb\n"), copy_done()]
+    bad = [parse("", "SELECT nosuch FROM kv WHERE key = 'k1'"), bind("", ""), execute("")]
+    good = [parse("", "SELECT value FROM kv WHERE key = 'c1'"), bind("", ""), execute("")]
+    insert = [parse("", "INSERT INTO kv (key) VALUES ('c3')"), bind("", ""), execute("")]
+    return [
+        ("copied: Sync", copied + [sync(), query(LIST)]),
+        ("copied: read before Sync", copied + good + [sync(), query("SELECT 1")]),
+        ("copied: an error before Sync", copied + bad + [sync(), query("SELECT 1")]),
+        ("copied: a write before, an error behind", insert + copied + bad + [sync()]),
+        ("copied: a write behind", copied + insert + [sync()]),
+        ("copied: twice", copied + copied + [sync()]),
+        ("copied: Query behind", copied + [query("SELECT 1"), sync()]),
+        ("copied: in a block", [query("BEGIN")] + copied + [sync(), query("ROLLBACK")]),
+    ]
+
+
 def executed_again():
     """What is no query but gives rows runs once, whatever limits Execute has."""
     out = []
@@ -122,4 +140,4 @@ def various():
     ]
 
 
-PINNED = line_ends() + wrong_rows() + executed_again() + said_at_parse() + various()
+PINNED = line_ends() + wrong_rows() + copied_until_sync() + executed_again() + said_at_parse() + various()
