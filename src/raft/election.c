@@ -1,9 +1,9 @@
 /*
  * raft/election.c — time, terms and roles (Raft 5.2; thesis 9.6 for the pre-vote).
  *
- * A replica that has heard of no leader for a random time between election_ms and twice that first
- * asks who would vote for it (pre-vote), which changes nothing anywhere; so one that was cut off
- * and comes back disturbs nobody. With the consent of a majority it raises its term, votes for
+ * A replica that has heard of no leader for a random time, election_ms and up to half as much more,
+ * first asks who would vote for it (pre-vote), which changes nothing anywhere; so one that was cut
+ * off and comes back disturbs nobody. With the consent of a majority it raises its term, votes for
  * itself, and when that is durable asks in earnest. With the votes of a majority it leads. A lone
  * voter is its own majority and leads in the same step. That is safe because of the order of
  * outputs: the new term and vote are durable before or with the entries of that step, and nothing
@@ -45,8 +45,16 @@ static void role_move(struct raft *r, enum raft_role next)
 
 void raft__deadline_reset(struct raft *r)
 {
-    r->deadline_ms = r->now_ms + r->config.election_ms + raft__random(r, r->config.election_ms + 1);
+    uint64_t spread = r->config.election_ms / RAFT__ELECTION_SPREAD;
+    r->deadline_ms = r->now_ms + r->config.election_ms + raft__random(r, spread + 1);
     r->deadline_set = true;
+}
+
+/* Consent was refused by one who heard the leader a little later, or has the longer log. */
+static void deadline_again(struct raft *r)
+{
+    uint64_t half = r->config.election_ms / 2;
+    r->deadline_ms = r->now_ms + half + raft__random(r, half + 1);
 }
 
 /* What only a leader knows ends with its role. */
@@ -143,6 +151,8 @@ static void poll_begin(struct raft *r, enum raft__poll poll)
     for (unsigned i = 0; i < RAFT_MEMBERS_MAX; i++)
         r->granted[i] = false;
     raft__deadline_reset(r);
+    if (poll == RAFT__POLL_PRE)
+        deadline_again(r);
 }
 
 static void vote_begin(struct raft *r)

@@ -171,7 +171,7 @@ void raft__tell_awake(struct raft *r)
 static void leader_down(struct raft *r, bool slept)
 {
     uint64_t from = r->now_ms > r->promise_ms ? r->now_ms : r->promise_ms;
-    uint64_t deadline = from + raft__random(r, r->config.election_ms);
+    uint64_t deadline = from + raft__random(r, r->config.election_ms / RAFT__ELECTION_SPREAD + 1);
 
     r->leader = 0;
     if (slept || deadline < r->deadline_ms)

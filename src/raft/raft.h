@@ -63,7 +63,7 @@ struct raft_config {
     uint64_t self;
     struct raft_members members; /* in force at the applied index */
     bool votes_never;            /* the disk of this identity was lost: it may have voted before */
-    uint64_t election_ms;        /* a follower waits between this and twice this */
+    uint64_t election_ms;        /* a follower waits so long, and up to half as much more */
     uint64_t heartbeat_ms;
     uint64_t disk_ms;        /* a leader whose log owes it an entry for so long (election_ms) */
     uint64_t quiesce_ms;     /* an idle group sleeps after it; 0 = never */

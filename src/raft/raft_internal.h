@@ -13,6 +13,10 @@
 #include "raft/raft.h"
 #include "raft/tail.h"
 
+/* Patience of followers differs by election_ms through this: messages and syncs of an election take
+ * much less, and within two election_ms there shall be a leader. */
+#define RAFT__ELECTION_SPREAD 2u
+
 struct raft {
     struct raft_config config; /* const after raft_new; but `members`: in force at the base */
 

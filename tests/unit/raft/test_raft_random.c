@@ -584,7 +584,7 @@ static void broken_cores_are_noticed(void **state)
         uint64_t seed;
     } broken[] = {
         {RAFT__BREAK_COMMIT_OTHER_TERM, 19}, {RAFT__BREAK_VOTE_TWICE, 1},
-        {RAFT__BREAK_VOTE_UNSTORED, 16829},  {RAFT__BREAK_VOTE_ANY_LOG, 1},
+        {RAFT__BREAK_VOTE_UNSTORED, 1040},   {RAFT__BREAK_VOTE_ANY_LOG, 1},
         {RAFT__BREAK_NO_TRUNCATE, 1},        {RAFT__BREAK_ACK_UNSTORED, 45},
         {RAFT__BREAK_LEASE_LONG, 109},       {RAFT__BREAK_READ_UNASKED, 113},
         {RAFT__BREAK_KEEP_CONFLICT, 1},      {RAFT__BREAK_SLEEPER_VOTES, 50},
