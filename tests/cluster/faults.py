@@ -32,7 +32,9 @@ from pgclient import Lost, PgError  # noqa: E402
 from workload import HOT, Worker  # noqa: E402
 
 NODES = 3
-SETTINGS = ["--memory.budget=256MB", "--log.segment_bytes=4MB", "--memtable.age=86400s", "--cluster.patience=3s"]
+# Small memtables and little log in memory: flushes, cuts of the log and snapshots happen all the time.
+SETTINGS = ["--memory.budget=64MB", "--memtable.bytes=256kB", "--memtable.age=2s", "--mvcc.retention=500ms",
+            "--log.segment_bytes=1MB", "--log.retain_bytes=2MB", "--raft.keep=256kB", "--cluster.patience=3s"]
 NOT_DONE = {"57P03", "40001", "25P04"}  # 25P04: a transaction that waited for a leader for too long
 SERVES_AGAIN = 90.0   # a hang, not a limit of speed
 PATIENCE = 4.0        # of a client, longer than a node's
@@ -122,16 +124,19 @@ class Test:
 
     def note(self, kind):
         self.done[kind] = self.done.get(kind, 0) + 1
-        print("%6.1f s  %s" % (time.monotonic() - self.begin, kind), flush=True)
+        stamp = time.strftime("%H:%M:%S", time.gmtime()) + (".%03d" % (time.time() % 1 * 1000))
+        print("%6.1f s  %s  %s" % (time.monotonic() - self.begin, stamp, kind), flush=True)
 
     # -- service -------------------------------------------------------------------------------
     def probe(self, nodes, timeout=0.25):
         """A write to each of the tables that have a shard of their own: is it acknowledged somewhere?"""
-        self.serial += 1
+        with self.mu:
+            self.serial += 1
+            serial = self.serial
         sql = ("INSERT INTO kv (key, value) VALUES ('probe', '%d') ON CONFLICT (key) DO UPDATE SET value = excluded.value; "
                "INSERT INTO object (bucket, key, size) VALUES ('probe', 'k', %d) "
                "ON CONFLICT (bucket, key) DO UPDATE SET size = excluded.size; "
-               "UPDATE meta SET size = %d WHERE pid = 0 AND name = 'probe'" % ((self.serial,) * 3)).split("; ")
+               "UPDATE meta SET size = %d WHERE pid = 0 AND name = 'probe'" % ((serial,) * 3)).split("; ")
         for n in nodes:
             if n.alive() and not n.stopped and all(self.cluster.ask(n, s, timeout) is not None for s in sql):
                 return n
@@ -148,10 +153,25 @@ class Test:
         raise Failed("no write was acknowledged within %d s" % SERVES_AGAIN)
 
     def outage(self, lost):
-        """LOST is gone: until another serves."""
-        begin = time.monotonic()
-        self.serves([n for n in self.cluster.nodes if n is not lost])
-        self.outages.append(time.monotonic() - begin)
+        """LOST is gone: until another serves.  All others are asked at once, each by a client that waits for its answer."""
+        begin, served = time.monotonic(), threading.Event()
+
+        def ask(n):
+            while not served.is_set() and time.monotonic() < begin + SERVES_AGAIN:
+                if self.probe([n], PATIENCE):
+                    served.set()
+                time.sleep(0.01)
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in self.cluster.nodes if n is not lost]
+        for t in threads:
+            t.start()
+        if not served.wait(SERVES_AGAIN):
+            raise Failed("no write was acknowledged within %d s" % SERVES_AGAIN)
+        took = time.monotonic() - begin
+        for t in threads:
+            t.join()
+        self.outages.append(took)
+        print("%6.1f s  served again after %.2f s" % (time.monotonic() - self.begin, took), flush=True)
 
     def all_connected(self):
         """Every node has met every other again."""
@@ -347,6 +367,14 @@ class Test:
                 raise Failed("SIGTERM: node %d ended with status %s" % (n.number, code))
         self.report()
 
+    def logged(self, event):
+        """How often the nodes have said EVENT."""
+        count = 0
+        for n in self.cluster.nodes:
+            with open(n.log, errors="replace") as f:
+                count += sum(event in line for line in f)
+        return count
+
     def report(self):
         acked, maybe = sum(w.acked for w in self.workers), sum(w.maybe for w in self.workers)
         carried, lost = self.cluster.wire.stats()
@@ -358,6 +386,8 @@ class Test:
             o = sorted(self.outages)
             out.append("without service after the loss of the leader: %d times, median %.2f s, longest %.2f s; "
                        "over 2 s (two election timeouts): %d" % (len(o), o[len(o) // 2], o[-1], sum(t > 2 for t in o)))
+        out.append("flushes and snapshots: %d snapshots of shards installed at nodes that lacked too much of the log"
+                   % self.logged(" snapshot.installed "))
         text = "\n".join(out)
         print(text)
         if self.o.report:
@@ -376,6 +406,7 @@ def main():
     p.add_argument("--only", help="kinds of faults: kill,pause,cut,cut_pair,loss,kill_majority,kill_all")
     p.add_argument("--report", help="a file for the numbers")
     p.add_argument("--set", action="append", default=[], metavar="--NAME=VALUE", help="a further setting of the nodes")
+    p.add_argument("--keep", action="store_true", help="data and logs, to look into what went well")
     p.add_argument("--tmp", default=tempfile.gettempdir())
     o = p.parse_args()
     isolate.enter()
@@ -390,7 +421,10 @@ def main():
         sys.stdout.flush()
         os._exit(1)   # the namespaces take the rest with them
     print("seed %d, %.0f s" % (o.seed, time.monotonic() - begin))
-    shutil.rmtree(test.dir)
+    if o.keep:
+        print("data and logs kept in %s" % test.dir)
+    else:
+        shutil.rmtree(test.dir)
     sys.stdout.flush()
     os._exit(0)
 
