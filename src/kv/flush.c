@@ -8,6 +8,10 @@
  * same generation or of the store. Queue, answers and the shard's record are those of the seal;
  * what changed shortly before it is written down (recent.h).
  *
+ * A large generation can be flushed in pieces: the batch is then a load (load_batch.h), which needs
+ * no second pass in RocksDB's own memory and threads, and after each few entries its owner may
+ * pause. Before it is done its blocks are read into the cache once, as a batch's are by RocksDB.
+ *
  * Invariants
  *   F1  Generations are flushed in order, one at a time: what the store holds is the state at the
  *       record's index and nothing else.
@@ -20,11 +24,13 @@
 #include "base/codec.h"
 #include "base/fault.h"
 #include "base/rcu.h"
+#include "kv/load_batch.h"
 #include "kv/state_internal.h"
 
 #include <stdlib.h>
 
 #define BATCH 64u
+#define WARM_BYTES 3072u /* one look for so many bytes of entries: each block of 4 kB is met */
 #define KEPT_KEY_SIZE (KV__RECORD_KEY_SIZE + 1)
 
 struct kv_flush {
@@ -33,7 +39,11 @@ struct kv_flush {
     struct kv_shard_record before; /* of the store, when the generation is flushed first */
     uint8_t kept[KV_KEPT_MAX];
     size_t kept_size;
+    struct kv_flush_pieces pieces; /* pause is NULL: in one piece */
     /* while running */
+    struct kv_store_load *load; /* in pieces; else NULL */
+    struct kv_store_change *change;
+    size_t warm_bytes; /* since the last look */
     struct kv_store_batch *batch;
     struct obuf value;
     struct arena arena;
@@ -82,6 +92,12 @@ void kv_flush_keep(struct kv_flush *f, bytes what)
     ASSERT(what.size > 0 && what.size <= KV_KEPT_MAX);
     memcpy(f->kept, what.data, what.size);
     f->kept_size = what.size;
+}
+
+void kv_flush_in_pieces(struct kv_flush *f, const struct kv_flush_pieces *how)
+{
+    ASSERT(how->pause != NULL && how->dir != NULL);
+    f->pieces = *how;
 }
 
 /* Beside the record; 1 is the note's (snapshot_part.c). */
@@ -185,7 +201,9 @@ static status flush_entry(struct kv_flush *f, const struct kv_mem_entry *e)
     return ST_OK;
 }
 
-static status build_rows(struct kv_flush *f)
+/* FN for the generation's entries in the order of keys. */
+static status each_entry(struct kv_flush *f,
+                         status (*fn)(struct kv_flush *, const struct kv_mem_entry *))
 {
     static const uint8_t first = 0;
     const struct kv_mem_entry *batch[BATCH];
@@ -194,7 +212,9 @@ static status build_rows(struct kv_flush *f)
 
     while (n > 0) {
         for (unsigned i = 0; i < n; i++)
-            ST_TRY(flush_entry(f, batch[i]));
+            ST_TRY(fn(f, batch[i]));
+        if (f->load != NULL)
+            f->pieces.pause(f->pieces.arg);
         from = kv_mem_entry_key(batch[n - 1]);
         n = kv_memtable_walk_after(f->gen->mem, from, BYTES_EMPTY, batch, BATCH);
     }
@@ -293,7 +313,7 @@ static status build(struct kv_flush *f)
     if (fault_point("kv.flush.build"))
         return ST_IO;
     ST_TRY(record_read(f, KV_TIER_ANY, &f->before));
-    ST_TRY(build_rows(f));
+    ST_TRY(each_entry(f, flush_entry));
     ST_TRY(build_rings(f));
     ST_TRY(build_recent(f));
     build_record(f);
@@ -302,42 +322,113 @@ static status build(struct kv_flush *f)
 
 /* -- running ---------------------------------------------------------------------------------- */
 
-static status write_and_sync(struct kv_flush *f)
+static status write_batch(struct kv_flush *f)
 {
     struct kv_store *store = f->state->store;
     struct kv_store_batch *batch = f->batch;
-    struct kv_shard_record persisted;
 
-    if (fault_point("kv.flush.write"))
-        return ST_IO;
     f->batch = NULL;
     kv__raise_flushed(f->state, f->gen->record.applied_ts); /* F4 */
     ST_TRY(kv_store_write(store, batch));
     if (fault_point("kv.flush.sync"))
         return ST_IO;
-    ST_TRY(kv_store_flush(store));
+    return kv_store_flush(store);
+}
+
+static status tell(struct kv_flush *f, const struct kv_mem_entry *e)
+{
+    kv_store_change_key(f->change, kv_mem_entry_key(e));
+    return ST_OK;
+}
+
+static status write_load(struct kv_flush *f)
+{
+    struct kv_store_change *change = f->change = kv_store_change_begin(f->state->store);
+    status st = change != NULL ? each_entry(f, tell) : ST_OK;
+
+    if (st == ST_OK)
+        st = kv_load_batch_finish(f->batch, change);
+    if (st == ST_OK)
+        st = kv_store_load_seal(f->load);
+    if (st == ST_OK && fault_point("kv.flush.sync"))
+        st = ST_IO;
+    if (st != ST_OK) {
+        kv_store_change_end(change);
+        return st;
+    }
+    kv__raise_flushed(f->state, f->gen->record.applied_ts); /* F4 */
+    return kv_store_load_install_told(f->load, change);
+}
+
+/* Looks an entry up now and then, for its block to be in the cache before reads need it. */
+static status warm(struct kv_flush *f, const struct kv_mem_entry *e)
+{
+    const struct kv_version *v;
+    struct kv_delta d;
+    bytes value;
+
+    kv_mem_entry_read(e, &v, &d);
+    if (v == NULL || v->deleted)
+        return ST_OK;
+    f->warm_bytes += kv_mem_entry_key(e).size + v->size;
+    if (f->warm_bytes < WARM_BYTES)
+        return ST_OK;
+    f->warm_bytes = 0;
+    arena_reset(&f->arena);
+    status st = kv_store_get(f->state->store, kv_mem_entry_key(e), KV_TIER_ANY, &f->arena, &value);
+    return st == ST_CORRUPT ? st : ST_OK; /* written moments ago */
+}
+
+static status write_and_sync(struct kv_flush *f)
+{
+    struct kv_shard_record persisted;
+
+    if (fault_point("kv.flush.write"))
+        return ST_IO;
+    ST_TRY(f->load != NULL ? write_load(f) : write_batch(f));
     ST_TRY(record_read(f, KV_TIER_PERSISTED, &persisted));
     if (persisted.applied_index < f->gen->record.applied_index)
         return ST_IO; /* the store says it flushed and did not */
     return fault_point("kv.flush.done") ? ST_IO : ST_OK;
 }
 
+/* Where the entries go. */
+static status batch_begin(struct kv_flush *f)
+{
+    struct kv_store *store = f->state->store;
+
+    if (f->pieces.pause == NULL || kv_memtable_bytes(f->gen->mem) < f->pieces.bytes_min) {
+        f->batch = kv_store_batch_new(store);
+        return ST_OK;
+    }
+    ST_TRY(kv_store_load_new(store, f->pieces.dir, &f->load));
+    f->batch = kv_load_batch_new(f->load);
+    return ST_OK;
+}
+
+static status run(struct kv_flush *f)
+{
+    ST_TRY(batch_begin(f));
+    ST_TRY(build(f));
+    ST_TRY(write_and_sync(f));
+    return f->load != NULL ? each_entry(f, warm) : ST_OK;
+}
+
 status kv_flush_run(struct kv_flush *f)
 {
     status st;
 
-    f->batch = kv_store_batch_new(f->state->store);
     kv_density_free(f->density);
     f->density = kv_density_new(f->state->options.dense > 0 ? f->state->options.dense : KV_DENSE);
     f->counts = (struct kv_state_stats){.flushes = 1};
     kv__recent_fini(&f->recent);
     obuf_init(&f->value);
     arena_init(&f->arena, 4096);
-    ST_GOTO(out, build(f));
-    st = write_and_sync(f);
-out:
+    st = run(f);
     kv_store_batch_free(f->batch);
     f->batch = NULL;
+    kv_store_load_free(f->load);
+    f->load = NULL;
     obuf_fini(&f->value);
     arena_fini(&f->arena);
     return st;

@@ -153,6 +153,15 @@ struct kv_flush *kv_flush_new(struct kv_state *s, hlc_ts log_time);
 void kv_flush_keep(struct kv_flush *f, bytes what);
 /* What the last flush of SHARD was given to keep. ST_NOT_FOUND: none was. */
 NODISCARD status kv_state_kept(struct kv_store *store, uint64_t shard, struct arena *a, bytes *out);
+/* Before it runs: a generation of at least BYTES_MIN is written in small pieces into files in DIR
+ * (as for kv_store_load_new), with PAUSE called between them, and then put into the cache. */
+struct kv_flush_pieces {
+    const char *dir; /* lives until the flush is done */
+    size_t bytes_min;
+    void (*pause)(void *arg);
+    void *arg;
+};
+void kv_flush_in_pieces(struct kv_flush *f, const struct kv_flush_pieces *how);
 /* Pool thread: builds, writes and flushes. ST_IO, ST_DISK_FULL, ST_CORRUPT: not known to be
  * persisted, as a whole or not at all; a later flush of the same generation does no harm. */
 NODISCARD status kv_flush_run(struct kv_flush *f);

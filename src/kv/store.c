@@ -194,6 +194,31 @@ status kv_store_load_install(struct kv_store_load *l)
     return st;
 }
 
+/* A change is the writer of the runs under another name. */
+struct kv_store_change *kv_store_change_begin(struct kv_store *s)
+{
+    return s->runs != NULL ? (struct kv_store_change *)kv_runs_write_begin(s->runs) : NULL;
+}
+
+void kv_store_change_key(struct kv_store_change *w, bytes key)
+{
+    if (w != NULL)
+        kv_runs_touch((struct kv_runs_writer *)w, key);
+}
+
+void kv_store_change_end(struct kv_store_change *w)
+{
+    kv_runs_write_end((struct kv_runs_writer *)w);
+}
+
+status kv_store_load_install_told(struct kv_store_load *l, struct kv_store_change *w)
+{
+    status st = l->ops->install(l);
+
+    kv_store_change_end(w);
+    return st;
+}
+
 void kv_store_load_free(struct kv_store_load *l)
 {
     if (l != NULL)

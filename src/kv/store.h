@@ -22,6 +22,7 @@ struct kv_store;
 struct kv_store_iter;
 struct kv_store_batch;
 struct kv_store_load;
+struct kv_store_change; /* NULL where nothing is kept in memory */
 
 struct kv_store_stats {
     uint64_t gets, gets_cold, iters, seeks, batches, keys_written, keys_deleted, flushes;
@@ -167,6 +168,12 @@ NODISCARD status kv_store_load_delete(struct kv_store_load *l, bytes key);
 NODISCARD status kv_store_load_seal(struct kv_store_load *l);
 /* The store is as the set says, durably. On error it is as before, or ST_IO was latched. */
 NODISCARD status kv_store_load_install(struct kv_store_load *l);
+/* The same for a set whose every key has been told to W, which began before them: what is kept in
+ * memory of other keys stays. Ends W. */
+struct kv_store_change *kv_store_change_begin(struct kv_store *s);
+void kv_store_change_key(struct kv_store_change *w, bytes key);
+void kv_store_change_end(struct kv_store_change *w); /* of a set that is not installed */
+NODISCARD status kv_store_load_install_told(struct kv_store_load *l, struct kv_store_change *w);
 void kv_store_load_free(struct kv_store_load *l); /* removes its files; NULL is fine */
 
 /* Compacts the files that touch [LOWER, UPPER) through all levels, beside other compactions: what

@@ -1,7 +1,8 @@
 /*
  * kill -9 at every step of a flush, on RocksDB. A child process runs a seeded workload until an
  * armed fault ends it; a second child opens what is left, replays the log from the persisted index
- * and compares the whole state with the model and with a state that never left memory.
+ * and compares the whole state with the model and with a state that never left memory. Both ways
+ * of a flush: one batch, and pieces.
  *
  * RocksDB's threads do not survive fork, so the parent never opens a store.
  */
@@ -33,6 +34,7 @@ struct run {
     unsigned nth;
     uint64_t seed;
     unsigned persisted; /* generations that must be left */
+    bool pieces;
 };
 
 static struct kv_store *rocks_open(const char *dir)
@@ -46,13 +48,22 @@ static struct kv_store *rocks_open(const char *dir)
     return store;
 }
 
-static void flush_due(struct kv_state *s, hlc_ts now)
+static void no_pause(void *arg)
+{
+    (void)arg;
+}
+
+static void flush_due(const struct run *r, struct kv_state *s, hlc_ts now)
 {
     struct kv_flush *f = kv_flush_new(s, now);
+    char dir[64];
     status st;
 
     if (f == NULL)
         return;
+    snprintf(dir, sizeof dir, "%s/flush", r->dir);
+    if (r->pieces)
+        kv_flush_in_pieces(f, &(struct kv_flush_pieces){.dir = dir, .pause = no_pause});
     st = kv_flush_run(f);
     kv_flush_done(f, st);
     assert_int_equal(st, ST_OK);
@@ -75,7 +86,7 @@ static void work(const struct run *r)
             model_step(&m);
         model_replay(&m, s);
         kv_state_seal(s, true);
-        flush_due(s, model_last_ts(&m));
+        flush_due(r, s, model_last_ts(&m));
     }
     _exit(0); /* no orderly shutdown: what RocksDB has not flushed is lost */
 }
@@ -116,7 +127,7 @@ static void recover(const struct run *r)
     assert_int_equal(kv_state_hash(s, NULL, &h), ST_OK);
     assert_true(h == hash_in_memory(&m));
     kv_state_seal(s, true);
-    flush_due(s, HLC_MAX);
+    flush_due(r, s, HLC_MAX);
     model_check(&m, s, HLC_MAX, false);
     _exit(0);
 }
@@ -145,10 +156,11 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
-static void crash_once(const char *site, unsigned nth, unsigned persisted)
+static void crash_once(bool pieces, const char *site, unsigned nth, unsigned persisted)
 {
     char dir[] = "/tmp/metadb-test-XXXXXX";
-    struct run r = {.site = site, .nth = nth, .seed = 77 + nth, .persisted = persisted};
+    struct run r = {
+        .site = site, .nth = nth, .seed = 77 + nth, .persisted = persisted, .pieces = pieces};
 
     r.dir = mkdtemp(dir);
     assert_non_null(r.dir);
@@ -160,7 +172,8 @@ static void crash_once(const char *site, unsigned nth, unsigned persisted)
 static void exit_without_shutdown_loses_nothing_of_the_log(void **unused)
 {
     (void)unused;
-    crash_once(NULL, 0, ROUNDS - 1); /* the last generation is younger than the retention */
+    for (int pieces = 0; pieces < 2; pieces++) /* the last generation is younger than retention */
+        crash_once(pieces, NULL, 0, ROUNDS - 1);
 }
 
 static void kill_in_a_flush_leaves_whole_generations(void **unused)
@@ -174,7 +187,26 @@ static void kill_in_a_flush_leaves_whole_generations(void **unused)
 #endif
     for (unsigned i = 0; i < sizeof sites / sizeof sites[0]; i++)
         for (unsigned nth = 1; nth <= 3; nth += 2)
-            crash_once(sites[i], nth, i == 3 ? nth : nth - 1); /* a write alone is lost */
+            crash_once(false, sites[i], nth, i == 3 ? nth : nth - 1); /* a write alone is lost */
+}
+
+static void kill_in_a_flush_in_pieces_leaves_whole_generations(void **unused)
+{
+    static const struct {
+        const char *site;
+        bool there; /* the generation that was being flushed */
+    } sites[] = {{"kv.flush.build", false},   {"kv.flush.write", false},
+                 {"store.rocks.load", false}, {"store.rocks.seal", false},
+                 {"kv.flush.sync", false},    {"store.rocks.ingest", false},
+                 {"kv.flush.done", true}};
+
+    (void)unused;
+#ifndef METADB_FAULTS
+    skip();
+#endif
+    for (unsigned i = 0; i < sizeof sites / sizeof sites[0]; i++)
+        for (unsigned nth = 1; nth <= 3; nth += 2)
+            crash_once(true, sites[i].site, nth, sites[i].there ? nth : nth - 1);
 }
 
 int main(void)
@@ -182,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_without_shutdown_loses_nothing_of_the_log),
         cmocka_unit_test(kill_in_a_flush_leaves_whole_generations),
+        cmocka_unit_test(kill_in_a_flush_in_pieces_leaves_whole_generations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

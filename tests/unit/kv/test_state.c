@@ -16,13 +16,17 @@
 
 #define RETENTION_US 20000
 
+enum way { IN_TURNS, ONE_BATCH, PIECES };
+
 struct fixture {
     struct model model;
     struct kv_store *store;
     struct kv_state *state, *twin; /* the twin stays in memory as a whole */
     struct kv_store *twin_store;
     hlc_ts oldest; /* of snapshots that are still readable */
-    char dir[64];  /* empty: store_mem */
+    unsigned flushes, pauses;
+    enum way way; /* of flushes */
+    char dir[64]; /* empty: store_mem */
 };
 
 static const struct kv_state_options options = {
@@ -96,6 +100,11 @@ static void crash(struct fixture *f)
     model_replay(&f->model, f->state);
 }
 
+static void count_pause(void *arg)
+{
+    ++*(unsigned *)arg;
+}
+
 static status flush_one(struct fixture *f)
 {
     hlc_ts due = kv_state_flush_due(f->state);
@@ -108,6 +117,11 @@ static status flush_one(struct fixture *f)
         return ST_END;
     }
     assert_null(kv_flush_new(f->state, HLC_MAX)); /* one at a time */
+    char dir[sizeof f->dir + 8];
+    snprintf(dir, sizeof dir, "%s-flush", f->dir[0] != 0 ? f->dir : "memory");
+    if (f->way == PIECES || (f->way == IN_TURNS && f->flushes++ % 2 == 1))
+        kv_flush_in_pieces(
+            flush, &(struct kv_flush_pieces){.dir = dir, .pause = count_pause, .arg = &f->pauses});
     st = kv_flush_run(flush);
     kv_flush_done(flush, st);
     f->oldest = seal > f->oldest ? seal : f->oldest;
@@ -169,6 +183,7 @@ static void run_random(uint64_t seed, bool rocks, unsigned rounds)
         check_all(f);
         rcu_quiescent();
     }
+    assert_true(f->flushes < 3 || f->pauses > 0);
     fixture_fini(f);
     free(f);
 }
@@ -190,8 +205,19 @@ static void state_equals_model_on_rocksdb(void **unused)
 /* Every step of a flush fails once; then it is tried again, or the machine stops. */
 static void failed_flush_leaves_state_whole(void **unused)
 {
-    static const char *const sites[] = {"kv.flush.build", "kv.flush.write",  "kv.flush.sync",
-                                        "kv.flush.done",  "store.mem.write", "store.mem.flush"};
+    static const struct {
+        const char *site;
+        enum way way;
+        status fails;
+    } sites[] = {
+        {"kv.flush.build", ONE_BATCH, ST_IO},     {"kv.flush.write", ONE_BATCH, ST_IO},
+        {"kv.flush.sync", ONE_BATCH, ST_IO},      {"kv.flush.done", ONE_BATCH, ST_IO},
+        {"store.mem.write", ONE_BATCH, ST_IO},    {"store.mem.flush", ONE_BATCH, ST_IO},
+        {"kv.flush.build", PIECES, ST_IO},        {"kv.flush.write", PIECES, ST_IO},
+        {"kv.flush.sync", PIECES, ST_IO},         {"kv.flush.done", PIECES, ST_IO},
+        {"store.mem.seal", PIECES, ST_IO},        {"store.mem.ingest", PIECES, ST_IO},
+        {"store.mem.load", PIECES, ST_DISK_FULL},
+    };
 #ifndef METADB_FAULTS
     skip();
 #endif
@@ -200,17 +226,18 @@ static void failed_flush_leaves_state_whole(void **unused)
         struct fixture *f = calloc(1, sizeof *f);
 
         assert_non_null(f);
-        fixture_init(f, 1000 + i, false);
+        fixture_init(f, 1000 + i % 24, false); /* whose time passes as below */
         f->oldest = 1;
+        f->way = sites[i / 4].way;
         for (unsigned round = 0; round < 9; round++) {
-            status st;
+            status st, fails = sites[i / 4].fails;
 
             steps(f, 30);
             kv_state_seal(f->state, true);
-            fault_arm(sites[i / 4], "error", 1);
+            fault_arm(sites[i / 4].site, "error", 1);
             st = flush_one(f);
-            assert_int_equal(st, round % 3 > 0 ? ST_IO : round == 0 || i & 1 ? ST_END : ST_IO);
-            assert_int_equal(fault_fired(), st == ST_IO);
+            assert_int_equal(st, round % 3 > 0 ? fails : round == 0 || i & 1 ? ST_END : fails);
+            assert_int_equal(fault_fired(), st == fails);
             fault_disarm();
             check_all(f);
             if (i & 1 && round % 3 == 2)
