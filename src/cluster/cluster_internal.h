@@ -164,11 +164,14 @@ struct cl_node {
     pthread_t *threads;
     unsigned running; /* threads started */
     struct pool *pool, *parse_pool, *query_pool, *flush_pool, *compact_pool;
+    struct cl_flush_pace *flush_pace;
+    unsigned flushes; /* under way */
     struct kv_store *store;
 
     enum cl_node_phase phase;
     status failed;   /* latched: log or store lost for good */
     bool store_full; /* the last flush met a full disk */
+    bool log_full;   /* shards pin twice what they may */
     struct hlc hlc;
     int64_t steady_us; /* the node's time at steady_mono_us, see cl__node_now_us */
     uint64_t steady_mono_us;

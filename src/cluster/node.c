@@ -90,6 +90,7 @@ static void on_turn(void *arg)
         more |= s->waiting_count > 0 && cl__stream_open(n) && n->stream.refused == ST_OK &&
                 cl__has_memory(n);
     }
+    cl__flush_pace(n);
     cl__node_progress(n);
     if (more) {
         cl__node_stir(n);
@@ -258,6 +259,8 @@ static status build(struct cl_node *n, struct err *err)
     n->compact_pool = make_pool(n, "compact", 1, 0, 1);
     pool_give_way(n->compact_pool);
     n->compact = cl_compact_new(n);
+    n->flush_pace = cl_flush_pace_new();
+    cl__flush_clean(n);
     n->sink = cl_sink_new(n);
     n->reclaim = cl_reclaim_new(n);
     cl__reserve_find(n);
@@ -563,8 +566,11 @@ void cl_node_close(struct cl_node *n)
     pool_free(n->parse_pool);
     pool_free(n->query_pool);
     pool_free(n->pool);
+    if (n->flush_pace != NULL) /* what is under way ends soon */
+        cl_flush_pace_set(n->flush_pace, CL_FLUSH_SHARE_ALL);
     pool_free(n->flush_pool);
     pool_free(n->compact_pool);
+    cl_flush_pace_free(n->flush_pace);
     raft_log_close(n->stream.log);
     n->stream.log = NULL;
     for (unsigned i = 0; i < n->options.reactors; i++)

@@ -10,8 +10,10 @@
 #define CLUSTER_SHARD_H
 
 #include "cluster/cluster_internal.h"
+#include "cluster/flush_pace.h"
 #include "cluster/groups.h"
 #include "cluster/request.h"
+#include <limits.h>
 
 /* One command on its way. Embedded in whoever waits for it, untouched until DONE. */
 struct cl_proposal {
@@ -30,6 +32,8 @@ struct cl_flush_job {
     struct pool_job job;
     struct cl_shard *shard;
     struct kv_flush *flush;
+    struct cl_flush_work work; /* of the flush thread */
+    char dir[PATH_MAX];        /* for its files */
     uint64_t started_us, bytes;
     status result;
 };
@@ -138,6 +142,10 @@ void cl_shard_fence(struct cl_shard *s, status st);
 void cl_shard_flush_poll(struct cl_shard *s);
 /* Once in a while: age, memory pressure, the log's limit, waiters. */
 void cl__flush_maintain(struct cl_node *n);
+/* How much of a processor flushes may take now; each turn that has something to look at. */
+void cl__flush_pace(struct cl_node *n);
+/* At a start: files of flushes that a crash ended go. */
+void cl__flush_clean(struct cl_node *n);
 /* Calls waiters whose condition has come true, or who would wait for ever. */
 void cl__flush_check_waits(struct cl_node *n);
 /* Proposes a command that changes nothing, so that the state's index moves. */

@@ -12,6 +12,9 @@
  * that snapshot before it can commit anything, a TICK too. A reader older than the retention by
  * the clock is past its limit as well.
  *
+ * A flush takes a tenth of a core while there is memory and nobody waits for it (flush_pace.h).
+ * Meanwhile log and memory are held as by any flush; enough of either ends its pauses.
+ *
  * Invariants
  *   F1  One flush per shard at a time; generations are flushed in order.
  *   F2  The log is cut only up to kv_state_persisted_index, read after the flush was reported done.
@@ -32,10 +35,12 @@
 #include "cluster/compact.h"
 #include "cluster/shard.h"
 #include "cluster/snapshot.h"
+#include <stdio.h>
 
 #define RETRY_US 1000000u
 #define STOP_RESERVE_US 1000000u /* of the time that a stop has: for the last flush begun */
 #define IO_ERRORS_MAX 3u
+#define PIECES_BYTES_MIN (4u << 20) /* smaller generations are written in some ten milliseconds */
 
 size_t cl__memtable_bytes(const struct cl_node *n)
 {
@@ -106,6 +111,7 @@ static void flush_done(struct pool_job *job)
     struct cl_shard *s = j->shard;
     struct cl_node *n = s->node;
     s->flushing = false;
+    n->flushes--;
     histogram_add(&s->flush_us, env_mono_us(n->env) - j->started_us);
     kv_flush_done(j->flush, j->result);
     j->flush = NULL;
@@ -136,6 +142,50 @@ static void keep_members(struct cl_shard *s, struct kv_flush *f)
     obuf_fini(&o);
 }
 
+static void flush_dir(const struct cl_shard *s, char out[PATH_MAX])
+{
+    int n = snprintf(out, PATH_MAX, "%s/flush-%u", s->node->dir, s->position + 1);
+    ASSERT(n > 0 && n < PATH_MAX);
+}
+
+static void ignore_name(void *arg, const char *name)
+{
+    UNUSED(arg);
+    UNUSED(name);
+}
+
+void cl__flush_clean(struct cl_node *n)
+{
+    struct env *env = n->env;
+    char dir[PATH_MAX];
+    for (unsigned i = 0; i < CL_SHARDS && !n->driven; i++) {
+        struct kv_store_load *left;
+        flush_dir(n->shards[i], dir);
+        if (env->ops->list(env, dir, ignore_name, NULL) != ST_OK)
+            continue;
+        LOG_INFO("shard.flush_cleaned", LOG_STR("dir", dir));
+        if (kv_store_load_new(n->store, dir, &left) == ST_OK)
+            kv_store_load_free(left);
+    }
+}
+
+void cl__flush_pace(struct cl_node *n)
+{
+    if (n->flushes == 0)
+        return;
+    struct cl_flush_need need = {.memory = n->memory_bytes,
+                                 .budget = n->options.memtables_budget,
+                                 .running = n->flushes,
+                                 .waited_for = n->phase != CL_NODE_SERVING || n->draining ||
+                                               n->failed != ST_OK || n->store_full || n->log_full ||
+                                               !list_empty(&n->flush_waits)};
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        const struct cl_shard *s = n->shards[i];
+        need.waited_for |= s->flushing && (s->flush_by_clock || s->installing || s->holds > 0);
+    }
+    cl_flush_pace_set(n->flush_pace, cl_flush_share(&need));
+}
+
 static void flush_start(struct cl_shard *s, hlc_ts log_time)
 {
     struct cl_flush_job *j = &s->flush;
@@ -143,14 +193,24 @@ static void flush_start(struct cl_shard *s, hlc_ts log_time)
     if (j->flush == NULL)
         return;
     keep_members(s, j->flush);
+    if (!s->node->driven) { /* a simulated flush takes no time */
+        flush_dir(s, j->dir);
+        j->work = (struct cl_flush_work){.pace = s->node->flush_pace};
+        kv_flush_in_pieces(j->flush, &(struct kv_flush_pieces){.dir = j->dir,
+                                                               .bytes_min = PIECES_BYTES_MIN,
+                                                               .pause = cl_flush_pause,
+                                                               .arg = &j->work});
+    }
     j->shard = s;
     j->job.run = flush_run;
     j->job.done = flush_done;
     j->started_us = env_mono_us(s->node->env);
     j->bytes = kv_state_memory(s->state);
     s->flushing = true;
+    s->node->flushes++;
     if (cl__flush_job_start(s->node, &j->job) != ST_OK) {
         s->flushing = false;
+        s->node->flushes--;
         kv_flush_done(j->flush, ST_NO_MEMORY);
         j->flush = NULL;
         s->flush_retry_us = j->started_us + RETRY_US;
@@ -275,6 +335,8 @@ void cl__flush_pressure(struct cl_node *n)
 static void seal_pinning(struct cl_node *n)
 {
     uint64_t groups[CL_SHARDS];
+    uint64_t twice = 2 * n->options.retain_bytes;
+    n->log_full = raft_log_pinning(n->stream.log, twice, groups, ARRAY_LEN(groups)) > 0;
     size_t count =
         raft_log_pinning(n->stream.log, n->options.retain_bytes, groups, ARRAY_LEN(groups));
     for (size_t i = 0; i < count; i++) {
