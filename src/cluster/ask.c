@@ -3,19 +3,24 @@
  *
  * Askers that wait at the end of a turn share one request per leader: its answer was made after
  * each of them came, so it is good for all (read index, Raft thesis 6.4, with the leader's lease in
- * place of a round). A transaction asks for all shards; where they have several leaders it asks one
- * after the other.
+ * place of a round). Where the lease is not held (its office is on offer, members are changed) it
+ * asks the others in a round that begins after the askers came. A transaction asks for all shards;
+ * where they have several leaders it asks one after the other.
  *
  * Invariants
  *   Q1  A point is at least as new as what its leader had committed when the ask came.
- *   Q2  `done` runs from the end of a turn, when every wanted shard is applied up to its point.
+ *   Q2  `done` runs from the end of a turn, when every wanted shard is applied up to its point, or
+ *       once the points are known of one who asked for those only.
  *
  * Threads: the reactor.
  */
 #include "base/assert.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "cluster/forward_internal.h"
+#include "cluster/host.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* A request under way, and who shares it. */
 struct batch {
@@ -43,9 +48,14 @@ static void end(struct cl_forward *f, struct cl_ask *a, status st)
 /* Everything is known, or more is to be asked. */
 static void go_on(struct cl_forward *f, struct cl_ask *a)
 {
-    list_remove(&a->node);
-    list_push_back((a->wanted & ~a->known) == 0 ? &f->applying : &f->asks, &a->node);
+    bool all = (a->wanted & ~a->known) == 0;
     cl__forward_kick(f);
+    if (all && a->points_only) {
+        end(f, a, ST_OK);
+        return;
+    }
+    list_remove(&a->node);
+    list_push_back(all ? &f->applying : &f->asks, &a->node);
 }
 
 /* -- answers ----------------------------------------------------------------------------------- */
@@ -116,16 +126,47 @@ static void recall(struct cl_forward *f)
 
 /* -- questions --------------------------------------------------------------------------------- */
 
-/* What this node leads itself needs no question. */
-static void answer_here(struct cl_forward *f, struct cl_ask *a)
+/* Without a lease: is a round over that began after A came? Else one is BEGUN after this. */
+static bool is_confirmed(struct cl_ask *a, struct cl_shard *s, cl_shard_set *begun)
 {
+    unsigned i = s->position;
+    if (a->rounds[i].token == 0 || a->rounds[i].term != s->leading_term) {
+        a->rounds[i].token = s->reads_asked + 1;
+        a->rounds[i].term = s->leading_term;
+        *begun |= 1u << i;
+        return false;
+    }
+    return s->reads_confirmed >= a->rounds[i].token;
+}
+
+/* What this node leads itself needs no question of another, but perhaps a round. */
+static void answer_here(struct cl_forward *f, struct cl_ask *a, cl_shard_set *begun)
+{
+    bool led = true;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         cl_shard_set bit = 1u << i;
         struct cl_shard *s = f->node->shards[i];
-        if ((a->wanted & ~a->known & bit) == 0 || !cl_shard_here(s))
+        if ((a->wanted & ~a->known & bit) == 0)
+            continue;
+        bool here = cl_shard_here(s), may_ask = here || cl_host_may_ask(f->node->host, s);
+        led &= may_ask;
+        if (!here && (!may_ask || !is_confirmed(a, s, begun)))
             continue;
         a->points[i] = cl_shard_read_point(s);
         a->known |= bit;
+    }
+    if (!led && a->points_only)
+        end(f, a, ST_NOT_LEADER);
+}
+
+static void begin_rounds(struct cl_forward *f, cl_shard_set begun)
+{
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if ((begun >> i & 1) == 0)
+            continue;
+        MARK("cluster.read.round");
+        f->rounds++;
+        (void)cl_host_read(f->node->host, f->node->shards[i]);
     }
 }
 
@@ -185,16 +226,20 @@ static void batch_send(struct cl_forward *f, struct batch *b)
 static void ask_leaders(struct cl_forward *f)
 {
     struct batch *open[CL_NODES_MAX];
+    cl_shard_set begun = 0;
     unsigned count = 0;
     LIST_FOR_EACH_SAFE(it, after, &f->asks) {
         struct cl_ask *a = ask_at(it);
         cl_shard_set shards;
-        answer_here(f, a);
+        a->outcome = ST_PENDING;
+        answer_here(f, a, &begun);
+        if (a->outcome != ST_PENDING)
+            continue; /* it has ended */
         if ((a->wanted & ~a->known) == 0) {
             go_on(f, a);
             continue;
         }
-        uint64_t node = whom_to_ask(f, a, &shards);
+        uint64_t node = a->points_only ? 0 : whom_to_ask(f, a, &shards);
         struct batch *b = node != 0 ? batch_for(f, open, &count, node) : NULL;
         if (b == NULL)
             continue;
@@ -204,6 +249,7 @@ static void ask_leaders(struct cl_forward *f)
     }
     for (unsigned i = 0; i < count; i++)
         batch_send(f, open[i]);
+    begin_rounds(f, begun);
 }
 
 /* -- waiting ----------------------------------------------------------------------------------- */
@@ -264,14 +310,26 @@ void cl__asks_turn(struct cl_forward *f)
     say(f);
 }
 
-void cl_ask_start(struct cl_forward *f, struct cl_ask *a, cl_shard_set wanted)
+static void start(struct cl_forward *f, struct cl_ask *a, cl_shard_set wanted, bool points_only)
 {
     a->wanted = wanted;
     a->known = 0;
+    a->points_only = points_only;
+    memset(a->rounds, 0, sizeof a->rounds);
     a->deadline_us = cl__forward_now(f) + f->node->options.patience_us;
     list_push_back(&f->asks, &a->node);
     f->ask_count++;
     cl__forward_kick(f);
+}
+
+void cl_ask_start(struct cl_forward *f, struct cl_ask *a, cl_shard_set wanted)
+{
+    start(f, a, wanted, false);
+}
+
+void cl_ask_points(struct cl_forward *f, struct cl_ask *a, cl_shard_set wanted)
+{
+    start(f, a, wanted, true);
 }
 
 void cl_ask_cancel(struct cl_forward *f, struct cl_ask *a)

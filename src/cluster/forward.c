@@ -519,7 +519,8 @@ void cl_forward_stats(const struct cl_forward *f, struct cl_forward_stats *out)
                                      .retried = f->retried,
                                      .unknown = f->unknown,
                                      .asks = f->ask_count,
-                                     .asked = f->asked};
+                                     .asked = f->asked,
+                                     .rounds = f->rounds};
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         out->waiting += f->lines[i].waiting_count;
         out->under_way += f->lines[i].under_way_count;

@@ -75,6 +75,10 @@ struct cl_ask {
     struct list node;
     cl_shard_set wanted, known;
     struct cl_read_point points[CL_SHARDS];
+    struct {
+        uint64_t token, term; /* the round that it waits for, in which term; 0: for none */
+    } rounds[CL_SHARDS];
+    bool points_only; /* of a node that led all that is wanted; to be applied elsewhere */
     uint64_t deadline_us;
     status outcome;
     /* ST_OK: the wanted shards are applied up to their points. ST_NOT_LEADER; ST_SHUTDOWN; why a
@@ -83,6 +87,9 @@ struct cl_ask {
 };
 /* Not needed where cl_shard_here says yes for all. A->done is set. */
 void cl_ask_start(struct cl_forward *f, struct cl_ask *a, cl_shard_set wanted);
+/* For another node's reader: the points alone, from what this node leads, with a lease or by a
+ * round; done with ST_NOT_LEADER where it does not lead. */
+void cl_ask_points(struct cl_forward *f, struct cl_ask *a, cl_shard_set wanted);
 /* Ends it soon with ST_CANCELLED. */
 void cl_ask_cancel(struct cl_forward *f, struct cl_ask *a);
 
@@ -104,6 +111,7 @@ struct cl_forward_stats {
     uint64_t waiting, under_way, bytes; /* commands */
     uint64_t sent, retried, unknown;    /* since the start */
     uint64_t asks, asked;               /* of readers: waiting; requests since the start */
+    uint64_t rounds;                    /* by which a leader without a lease served them */
 };
 void cl_forward_stats(const struct cl_forward *f, struct cl_forward_stats *out);
 

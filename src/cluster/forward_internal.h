@@ -35,7 +35,7 @@ struct cl_forward {
     struct list ready;    /* to be ended in the next turn, with their outcome */
     struct list calls;    /* of functions, see remote.c */
     unsigned asks_under_way, ask_count;
-    uint64_t sent, retried, unknown, asked;
+    uint64_t sent, retried, unknown, asked, rounds;
     bool abandoned; /* nothing is taken any more */
 };
 

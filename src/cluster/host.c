@@ -150,6 +150,8 @@ static void role_changed(struct cl_host *h, struct cl_shard *s)
 void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_output *out)
 {
     uint64_t snapshot_for = out->snapshot_for, from = out->install_from;
+    if (out->read_token != 0)
+        s->reads_confirmed = out->read_token;
     struct raft_snapshot snapshot = {0};
     bool install = out->install != NULL, changed = out->role_changed;
     if (install)
@@ -495,11 +497,30 @@ status cl_host_transfer(struct cl_host *h, struct cl_shard *s, uint64_t node)
     return cl_host_try(h, s, &(struct raft_input){.kind = RAFT_TRANSFER, .peer = replica});
 }
 
+/* Are reads up to now, and the next stamps, known to a majority? */
+static bool may_stamp(const struct cl_host *h, const struct cl_shard *s)
+{
+    return raft_read_bound(s->raft) > hlc_from_us(cl__node_now_us(h->node)) &&
+           raft_read_bound(s->raft) > h->node->hlc.last + CL_SHARDS;
+}
+
 bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s)
 {
-    return raft_lease_until_ms(s->raft) > now_ms(h) &&
-           raft_read_bound(s->raft) > hlc_from_us(cl__node_now_us(h->node)) &&
-           raft_read_bound(s->raft) > h->node->hlc.last + CL_SHARDS;
+    return raft_lease_until_ms(s->raft) > now_ms(h) && may_stamp(h, s);
+}
+
+bool cl_host_may_ask(const struct cl_host *h, const struct cl_shard *s)
+{
+    const struct cl_node *n = h->node;
+    return n->phase == CL_NODE_SERVING && n->failed == ST_OK && s->fenced == ST_OK && s->leading &&
+           s->opened && may_stamp(h, s);
+}
+
+uint64_t cl_host_read(struct cl_host *h, struct cl_shard *s)
+{
+    uint64_t token = ++s->reads_asked;
+    cl_host_step(h, s, &(struct raft_input){.kind = RAFT_READ, .read_token = token});
+    return token;
 }
 
 /* -- a stop ------------------------------------------------------------------------------------ */

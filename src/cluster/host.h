@@ -50,6 +50,11 @@ NODISCARD status cl_host_transfer(struct cl_host *h, struct cl_shard *s, uint64_
 void cl_host_output(struct cl_host *h, struct cl_shard *s, const struct raft_output *out);
 /* May S, which leads, serve reads now? Other leaders are excluded until the lease ends. */
 bool cl_host_lease(const struct cl_host *h, const struct cl_shard *s);
+/* It leads S without a lease: a round among the others can still tell that it led when it began. */
+bool cl_host_may_ask(const struct cl_host *h, const struct cl_shard *s);
+/* Begins such a round, or joins the next. It is over when S's reads_confirmed has reached what this
+ * returns, in the same term; a turn follows then. */
+uint64_t cl_host_read(struct cl_host *h, struct cl_shard *s);
 
 /* A step of S, which takes part, with all its outputs. */
 void cl_host_step(struct cl_host *h, struct cl_shard *s, struct raft_input *in);

@@ -8,7 +8,8 @@
  *
  * Invariants
  *   V1  Every request is answered once, except when the transport is gone before.
- *   V2  Nothing is answered here that this node does not lead with a lease.
+ *   V2  Nothing is answered here that this node does not lead: with a lease, or a read point by a
+ *       round among the others.
  *
  * Threads: the reactor.
  */
@@ -18,6 +19,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "cluster/client_internal.h"
+#include "cluster/host.h"
 #include "cluster/request.h"
 #include "cluster/views.h"
 #include "kv/answer.h"
@@ -144,6 +146,39 @@ static void propose(struct cl_service *v, const struct cl_incoming *in, bytes pa
 
 /* -- read points ------------------------------------------------------------------------------- */
 
+static void answer_points(struct cl_service *v, const struct cl_incoming *in, cl_shard_set shards,
+                          const struct cl_read_point points[CL_SHARDS])
+{
+    obuf_reset(&v->out);
+    cl_read_points_encode(shards, points, &v->out);
+    answer(v, in, ST_OK, bytes_make(v->out.data, v->out.size));
+}
+
+/* A question for read points that a round has to confirm. */
+struct pointed {
+    struct cl_ask ask;
+    struct cl_service *service;
+    struct cl_incoming in;
+};
+
+static void pointed_done(struct cl_ask *a, status st)
+{
+    struct pointed *w = CONTAINER_OF(a, struct pointed, ask);
+    if (st == ST_OK)
+        answer_points(w->service, &w->in, a->wanted, a->points);
+    else
+        answer(w->service, &w->in, st, BYTES_EMPTY);
+    free(w);
+}
+
+static void ask_others(struct cl_service *v, const struct cl_incoming *in, cl_shard_set shards)
+{
+    struct pointed *w = calloc(1, sizeof *w);
+    ASSERT(w != NULL);
+    *w = (struct pointed){.ask = {.done = pointed_done}, .service = v, .in = *in};
+    cl_ask_points(v->node->forward, &w->ask, shards);
+}
+
 static void snapshot(struct cl_service *v, const struct cl_incoming *in, bytes payload)
 {
     struct cl_read_point points[CL_SHARDS];
@@ -159,14 +194,15 @@ static void snapshot(struct cl_service *v, const struct cl_incoming *in, bytes p
         if ((shards >> i & 1) == 0)
             continue;
         if (!cl_shard_here(s)) { /* V2 */
-            answer(v, in, ST_NOT_LEADER, BYTES_EMPTY);
+            if (cl_host_may_ask(v->node->host, s))
+                ask_others(v, in, shards);
+            else
+                answer(v, in, ST_NOT_LEADER, BYTES_EMPTY);
             return;
         }
         points[i] = cl_shard_read_point(s);
     }
-    obuf_reset(&v->out);
-    cl_read_points_encode(shards, points, &v->out);
-    answer(v, in, ST_OK, bytes_make(v->out.data, v->out.size));
+    answer_points(v, in, shards, points);
 }
 
 /* -- functions --------------------------------------------------------------------------------- */

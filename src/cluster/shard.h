@@ -68,6 +68,7 @@ struct cl_shard {
     bool leading, opened;  /* among others: leads; and has begun to serve, see host.c */
     uint64_t gather_index; /* the last entry when the maintenance looked last */
     uint64_t leading_term, asked_term; /* asked: in which a leader wished that this node leads */
+    uint64_t reads_asked, reads_confirmed; /* tokens of rounds, ascending; see cl_host_read */
     bool handing, kept;      /* at a stop: another was asked to lead it; nobody is there to ask */
     uint64_t outside_leader; /* no member any more: who said so, and leads; 0 = is one, or waits */
     bool heard;              /* of a leader since the start, which had committed up to: */

@@ -220,6 +220,7 @@ static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
                {"recovered_entries", c->recovered_entries},
                {"recovered_bytes", c->recovered_bytes},
                {"leader_asked", f.asked},
+               {"leader_rounds", f.rounds},
                {"leader_awaited", f.asks + f.waiting},
                {"commands_sent", f.sent},
                {"commands_sent_unanswered", f.under_way},

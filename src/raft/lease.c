@@ -26,6 +26,7 @@
 #include "raft/raft_internal.h"
 
 #include "base/assert.h"
+#include "base/fault.h"
 #include "raft/quorum.h"
 
 uint64_t raft__quorum_of(const struct raft *r, uint64_t self,
@@ -80,7 +81,7 @@ uint64_t raft_lease_until_ms(const struct raft *r)
         return UINT64_MAX;
     if (raft__change_pending(r) || r->transfer_to != 0 || r->transfer_sent)
         return 0;
-    if (r->quiesced && r->config.beacons == NULL)
+    if ((r->quiesced && r->config.beacons == NULL) || fault_point("raft.no_lease"))
         return 0;
     uint64_t from = raft__quorum_of(r, UINT64_MAX, answered); /* asleep now_ms is an old one */
     if (from == UINT64_MAX)

@@ -468,6 +468,61 @@ static void who_waits_for_a_leader_can_be_cancelled(void **state)
     cx_fini(&c);
 }
 
+/* -- reads without a lease --------------------------------------------------------------------- */
+
+/* The leader asks the others whether it still leads, for readers of its own and of other nodes. */
+static void a_leader_without_a_lease_lets_read_by_rounds(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    struct fx_client x;
+    open_all(&c);
+    assert_int_equal(put(&c, 0, "k", "1"), ST_OK);
+    unsigned leader = cx_leader(&c);
+    assert_int_equal(stats_of(&c, leader).rounds, 0);
+    fault_arm("raft.no_lease", "always", 1);
+    for (unsigned i = 0; i < CX_NODES; i++) {
+        uint64_t before = stats_of(&c, leader).rounds;
+        expect(&c, i, "k", "1");
+        assert_true(stats_of(&c, leader).rounds > before);
+    }
+    for (unsigned i = 0; i < CX_NODES; i++) { /* a snapshot of all shards */
+        fx_client_init(&x, &c.nodes[i]);
+        fx_begin(&x, false);
+        assert_int_equal(fx_lookup_kv(&x, "k"), ST_END);
+        fx_rollback(&x);
+        fx_client_fini(&x);
+    }
+    fault_disarm();
+    assert_int_equal(put(&c, 1, "k", "2"), ST_OK);
+    expect(&c, 2, "k", "2");
+    cx_fini(&c);
+}
+
+/* Nobody says yes to a round: the old state is not shown. */
+static void without_a_majority_no_round_ends(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    struct fx_client x;
+    cx_init(&c);
+    for (unsigned i = 0; i < CX_NODES; i++)
+        fx_set(&c.nodes[i], "cluster.patience", "300ms");
+    cx_open_all(&c);
+    cx_acquaint(&c);
+    unsigned leader = cx_leader(&c);
+    assert_int_equal(put(&c, leader, "k", "1"), ST_OK);
+    fault_arm("raft.no_lease", "always", 1);
+    expect(&c, leader, "k", "1");
+    cx_close(&c, (leader + 1) % CX_NODES);
+    cx_close(&c, (leader + 2) % CX_NODES);
+    fx_client_init(&x, &c.nodes[leader]);
+    assert_int_equal(fx_lookup_kv(&x, "k"), ST_NOT_LEADER);
+    fx_client_fini(&x);
+    fault_disarm();
+    cx_fini(&c);
+}
+
 /* -- bounds ------------------------------------------------------------------------------------ */
 
 struct crowd {
@@ -633,6 +688,8 @@ int main(void)
         cmocka_unit_test(a_leader_that_gives_way_loses_and_doubles_nothing),
         cmocka_unit_test(a_transaction_outlives_its_leader),
         cmocka_unit_test(without_a_majority_patience_ends),
+        cmocka_unit_test(a_leader_without_a_lease_lets_read_by_rounds),
+        cmocka_unit_test(without_a_majority_no_round_ends),
         cmocka_unit_test(who_waits_for_a_leader_can_be_cancelled),
         cmocka_unit_test(a_crowd_without_a_leader_is_bounded),
         cmocka_unit_test(a_proposal_survives_the_round_trip),
