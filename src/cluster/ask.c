@@ -119,6 +119,7 @@ static void recall(struct cl_forward *f)
         struct batch *b = CONTAINER_OF(it, struct batch, link);
         if (!out_of_date(f, b))
             continue;
+        MARK("ask.recalled");
         cl_transport_cancel(f->node->transport, &b->request);
         batch_end(b);
     }

@@ -99,6 +99,7 @@ static void give_up(struct cl_command *c, status st)
     struct kv_applied a = {.result = {.scalar = KV_NULL}};
     leave(c);
     if (c->doubtful) {
+        MARK("forward.unknown");
         s->node->forward->unknown++;
         c->done(c, ST_OUTCOME_UNKNOWN, NULL);
         return;
@@ -128,6 +129,7 @@ static void wait_again(struct cl_command *c)
     list_insert_between(&c->node, before, before->next);
     l->waiting_count++;
     c->state = CL_COMMAND_WAITING;
+    MARK("forward.came_back");
     l->draining = l->trial = true;
     c->shard->node->forward->retried++;
     cl__forward_kick(c->shard->node->forward);
@@ -170,6 +172,7 @@ static void took_effect(struct cl_command *c, hlc_ts log_time, const struct kv_a
     if (log_time > l->log_time)
         l->log_time = log_time;
     if (a->outcome == ST_OUTCOME_UNKNOWN && !c->doubtful && c->renewals < RENEWALS_MAX) {
+        MARK("forward.renewed");
         c->renewals++;
         own_bytes(c); /* C4 */
         kv_command_renew(c->bytes->data, l->log_time);
@@ -252,6 +255,7 @@ static void recall(struct cl_forward *f, struct cl_line *l)
         struct cl_command *c = command_at(it);
         if (c->state != CL_COMMAND_SENT)
             continue; /* the shard gives it back when it ceases to lead */
+        MARK("forward.recalled");
         cl_transport_cancel(f->node->transport, &c->request);
         came_back(c, ST_OUTCOME_UNKNOWN);
     }

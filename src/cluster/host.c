@@ -414,6 +414,8 @@ static void begin_serving(struct cl_host *h, struct cl_shard *s)
     s->opened = true;
     /* Above what earlier leaders stamped and what they may have let others read. */
     hlc_raise(&n->hlc, kv_state_applied_ts(s->state));
+    if (raft_read_floor(s->raft) > n->hlc.last)
+        MARK("host.floor_above_clock");
     if (!fault_point("host.broken_floor"))
         hlc_raise(&n->hlc, raft_read_floor(s->raft));
     cl__node_raise_now(n, n->hlc.last); /* stamps begin there, and log time must pass */

@@ -13,6 +13,7 @@
 #include "cluster/others.h"
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "raft/members.h"
 #include <inttypes.h>
@@ -146,6 +147,7 @@ static void write_done(struct pool_job *job)
             LOG_INFO("node.may_vote");
         o->filed = o->writing;
     } else { /* nothing is promised meanwhile */
+        MARK("others.not_written");
         LOG_ERROR("others.not_written", LOG_STR("why", status_text(o->result)));
         o->retry_us = env_mono_us(n->env) + RETRY_US;
     }

@@ -184,6 +184,7 @@ static hlc_ts snapshot_at(struct cl_shard *s, uint64_t index)
         if (p->index <= index)
             continue;
         ASSERT(p->stamp > kv_state_applied_ts(s->state));
+        MARK("shard.snapshot_below_inflight");
         return p->stamp - 1;
     }
     return hlc_next(&s->node->hlc, cl__node_now_us(s->node));
@@ -192,6 +193,8 @@ static hlc_ts snapshot_at(struct cl_shard *s, uint64_t index)
 struct cl_read_point cl_shard_read_point(struct cl_shard *s)
 {
     uint64_t commit = raft_commit_index(s->raft);
+    if (s->applied < commit)
+        MARK("shard.leader_is_behind");
     return (struct cl_read_point){commit, snapshot_at(s, commit)};
 }
 

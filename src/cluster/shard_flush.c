@@ -70,6 +70,7 @@ static void cut_log(struct cl_shard *s)
 static void flush_failed(struct cl_shard *s, status st)
 {
     struct cl_node *n = s->node;
+    MARK("shard.flush_failed");
     n->stop_flush_failed = true;
     s->flush_errors++;
     s->flush_retry_us = env_mono_us(n->env) + RETRY_US;

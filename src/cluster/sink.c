@@ -118,6 +118,7 @@ static bool collect(void *arg, hlc_ts ts, bytes items)
 static void batch_finished(struct cl_sink *k)
 {
     if (k->failed) {
+        MARK("sink.batch_again");
         k->retries++;
         k->retry_us = loop_now_us(k->node->reactors[0].loop) + RETRY_US;
         k->sent = k->delivered;

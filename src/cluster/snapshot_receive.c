@@ -101,6 +101,7 @@ static void failed_wholly(struct cl_snapshot_receive *r)
 /* The store has the new state and memory has not: a start reads it. */
 static void half_installed(struct cl_snapshot_receive *r, status why)
 {
+    MARK("snapshot.half_installed");
     cl_shard_fence(r->shard, why); /* Y3 */
     cl_shard_release(r->shard);
     r->state = CL_RECEIVE_FAILED;
@@ -226,6 +227,7 @@ static void tell(struct cl_snapshot_receive *r)
     struct cl_snapshots *x = r->all;
     struct raft_snapshot snapshot = r->installed.snapshot;
     if (!cl_host_takes_part(n->host, s)) { /* the next start does it (stream.c) */
+        MARK("snapshot.told_by_the_next_start");
         end(r);
         cl_shard_release(s);
         return;
@@ -280,6 +282,7 @@ void cl_snapshot_fetch(struct cl_shard *s, uint64_t from_node, const struct raft
     if (!cl__pause_over(x, &x->receive_pause[s->position]) || s->fenced != ST_OK ||
         n->phase >= CL_NODE_STOPPING || n->store_full ||
         snapshot->index <= kv_state_record(s->state)->applied_index) {
+        MARK("snapshot.not_fetched");
         cl_host_step(n->host, s, &(struct raft_input){.kind = RAFT_INSTALL_FAILED});
         return;
     }
@@ -328,6 +331,7 @@ void cl__receive_fail(struct cl_snapshot_receive *r, status why)
     ASSERT(r->state != CL_RECEIVE_FREE && r->state != CL_RECEIVE_TELLING);
     if (r->state == CL_RECEIVE_FAILED)
         return;
+    MARK("snapshot.receive_failed");
     LOG_WARN("snapshot.failed", LOG_U64("shard", r->shard->id), LOG_U64("node", r->from_node),
              LOG_U64("index", r->installed.snapshot.index), LOG_STR("why", status_text(why)));
     x->counters.failed++;

@@ -54,6 +54,7 @@ static void fail(struct cl_snapshot_send *t, status why)
 {
     struct cl_shard *s = t->shard;
     struct cl_snapshots *x = t->all;
+    MARK("snapshot.send_failed");
     LOG_WARN("snapshot.send_failed", LOG_U64("shard", s->id),
              LOG_U64("node", cl_replica_node(t->replica)), LOG_U64("index", t->id.index),
              LOG_STR("why", status_text(why)));
@@ -96,6 +97,7 @@ static status choose(struct cl_shard *s, struct kv_snapshot_id *id, bool *now)
     if (s->holds > 0 || s->node->store_full)
         return ST_LOCKED;
     if (!log_reaches(s, id->index)) { /* no-ops behind it were dropped already */
+        MARK("snapshot.log_is_ahead");
         cl_shard_tick(s);
         return ST_LOCKED;
     }
@@ -167,6 +169,7 @@ void cl__send_flushed(struct cl_snapshot_send *t)
     if (id.index < t->id.index)
         return;
     if (id.index != t->id.index) {
+        MARK("snapshot.flushed_past_it");
         fail(t, ST_CONFLICT);
         return;
     }
@@ -197,6 +200,7 @@ static void read_done(struct pool_job *job)
     } else if (t->result != ST_OK && t->result != ST_END) {
         fail(t, t->result);
     } else if (t->stale) {
+        MARK("snapshot.part_of_an_older_stream");
         t->stale = false;
         pump(t);
     } else {

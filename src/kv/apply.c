@@ -80,8 +80,10 @@ static status eval_items_of(struct kv_txn *t, unsigned bit, uint64_t source, str
         if (in.bad || ts <= before || ts > HLC_MAX)
             return ST_CORRUPT;
         before = ts;
-        if (ts <= mark)
+        if (ts <= mark) {
+            MARK("items.taken_before");
             continue;
+        }
         ST_TRY(kv__take_items(t, bit, ts, items, sums, a));
         taken = ts;
     }

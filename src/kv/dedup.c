@@ -12,6 +12,7 @@
 #include "kv/dedup.h"
 #include "base/assert.h"
 #include "base/codec.h"
+#include "base/fault.h"
 #include "kv/answer.h"
 #include "kv/state_internal.h"
 
@@ -101,10 +102,13 @@ status kv_dedup_recall(const struct kv_state *s, const struct kv_origin *origin,
     uint8_t id[ID_BYTES];
     id_of_origin(origin, id);
     const struct buf *entry = hash_get(&s->dedup.by_id, bytes_make(id, ID_BYTES));
-    if (entry != NULL)
+    if (entry != NULL) {
+        MARK("dedup.done_before");
         return kv_answer_decode(bytes_make(entry->data + ID_BYTES, entry->size - ID_BYTES), a, out);
+    }
     if (origin->since >= s->record.answers_dropped && origin->since < stamp)
         return ST_NOT_FOUND; /* D2 */
+    MARK("dedup.forgotten");
     say_unknown(out, "It was made longer ago than answers are remembered.");
     return ST_OK;
 }

@@ -164,8 +164,10 @@ static status fold_into_store(struct kv_flush *f, bytes key, const struct kv_del
         return ST_OK;
     ST_TRY(st);
     ST_TRY(kv__stored_decode(key, value, &stored));
-    if (stored.folded >= d->last)
+    if (stored.folded >= d->last) {
+        MARK("flush.delta_was_folded");
         return ST_OK; /* F2 */
+    }
     return put_folded(f, key, stored.ts, stored.row, d);
 }
 

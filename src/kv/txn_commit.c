@@ -15,6 +15,7 @@
  */
 #include "base/assert.h"
 #include "base/codec.h"
+#include "base/fault.h"
 #include "kv/txn_internal.h"
 
 /* -- publishing -------------------------------------------------------------------------------- */
@@ -294,10 +295,14 @@ static status validate_write(struct kv_txn *t, uint32_t slot, hlc_ts snapshot, s
     bool deleted;
     struct kv_write *w = &t->writes[t->slots[slot].write];
     bool is_lock_key = kv_key_table(key) == KV_LOCK;
-    if (kv_state_newer(state, key, snapshot, &deleted) != 0)
+    if (kv_state_newer(state, key, snapshot, &deleted) != 0) {
+        MARK("txn.row_changed");
         return conflict(err, "Another transaction changed a row that this one writes.");
-    if (!is_lock_key && kv_state_newer(state, kv__key_lock(t->a, key), snapshot, &deleted) != 0)
+    }
+    if (!is_lock_key && kv_state_newer(state, kv__key_lock(t->a, key), snapshot, &deleted) != 0) {
+        MARK("txn.row_locked");
         return conflict(err, "Another transaction locked a row that this one writes.");
+    }
     if (w->dir == NULL)
         return ST_OK;
     status st = kv__refresh_base(t, key, w->dir);
