@@ -1,8 +1,10 @@
 /* sim/faults.c — see faults.h. */
 #include "sim/faults.h"
 #include "base/assert.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "cluster/host.h"
+#include <limits.h>
 
 #define MS 1000u
 #define SECOND 1000000u
@@ -73,6 +75,12 @@ static bool lie(struct faults *f, struct node *n)
     return true;
 }
 
+/* The NTHth call of any store from now on that writes. */
+static void fail_store(unsigned nth)
+{
+    fault_arm("store.mem.*", "error", nth);
+}
+
 static bool replace_disk(struct faults *f, struct node *n)
 {
     if (f->disk_lost || below(f, 3) != 0)
@@ -97,6 +105,7 @@ static void block_all(struct faults *f, unsigned host)
 static void calm(struct faults *f)
 {
     struct world *w = &f->cluster->world;
+    fail_store(UINT_MAX);
     for (unsigned a = 0; a < NODES; a++) {
         struct node *n = &f->cluster->nodes[a];
         env_sim_set_capacity(n->machine->env, 0);
@@ -180,6 +189,7 @@ static bool make(struct faults *f, enum trouble kind)
     case TROUBLE_HANG: n->disk_hangs_until_us = cluster_now(f->cluster) + some_time(f); return true;
     case TROUBLE_SYNC: env_sim_fail_next_sync(n->machine->env, ST_IO); return true;
     case TROUBLE_LIE: return lie(f, n);
+    case TROUBLE_STORE: fail_store((unsigned)between(f, 1, 4)); return true;
     case TROUBLE_WIPE: return replace_disk(f, n);
     case TROUBLE_PARTITION: block_all(f, a); return true;
     case TROUBLE_BLOCK: sim_net_block(w->net, a, b, true); return true;

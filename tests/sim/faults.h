@@ -19,7 +19,8 @@
     X(FULL, "full")                                                                                \
     X(HANG, "hang")                                                                                \
     X(SYNC, "sync")                                                                                \
-    X(LIE, "lie") /* syncs that do nothing for a while; then the truth, or the disk is lost */     \
+    X(LIE, "lie")     /* syncs that do nothing for a while; then the truth, or the disk is lost */ \
+    X(STORE, "store") /* one of its next calls fails, at some machine */                           \
     X(WIPE, "wipe")                                                                                \
     X(PARTITION, "partition")                                                                      \
     X(BLOCK, "block") /* one way */                                                                \
