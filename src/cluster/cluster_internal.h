@@ -101,6 +101,7 @@ struct cl_shard;
 struct cl_sink;
 struct cl_reclaim;
 struct cl_compact;
+struct cl_expire;
 struct cl_long_reads;
 struct cl_roles;
 
@@ -187,6 +188,7 @@ struct cl_node {
     struct cl_sink *sink;
     struct cl_reclaim *reclaim;
     struct cl_compact *compact;
+    struct cl_expire *expire;
     struct cl_long_reads *long_reads;
     uint64_t short_calls, short_calls_seen; /* done on the reactor; as of the last hook */
     struct cl_roles *roles;                 /* from cl_roles_open to cl_roles_close */

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/rcu.h"
 #include "cluster/compact.h"
+#include "cluster/expire.h"
 #include "cluster/forward.h"
 #include "cluster/host.h"
 #include "cluster/long_reads.h"
@@ -152,6 +153,7 @@ static void on_timer(void *arg)
     cl__transactions_expire(n);
     cl_reclaim_poll(n->reclaim);
     cl_compact_poll(n->compact);
+    cl_expire_poll(n->expire);
     loop_timer_start(n->timer, busy(n) ? TIMER_BUSY_US : TIMER_IDLE_US);
 }
 
@@ -263,6 +265,7 @@ static status build(struct cl_node *n, struct err *err)
     cl__flush_clean(n);
     n->sink = cl_sink_new(n);
     n->reclaim = cl_reclaim_new(n);
+    n->expire = cl_expire_new(n);
     cl__reserve_find(n);
     if (n->host != NULL) {
         n->forward = cl_forward_new(n);
@@ -585,6 +588,7 @@ void cl_node_close(struct cl_node *n)
     cl_others_free(n->others);
     cl_reclaim_free(n->reclaim);
     cl_compact_free(n->compact);
+    cl_expire_free(n->expire);
     cl_sink_free(n->sink);
     cl_long_reads_free(n->long_reads);
     close_shards(n);

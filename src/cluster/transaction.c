@@ -174,7 +174,8 @@ static const char *verb(const struct kv_op *op)
     case KV_OP_MAKE_PATH: return "make_path()";
     case KV_OP_DETACH: return "remove_tree()";
     case KV_OP_BOOTSTRAP:
-    case KV_OP_RECLAIM: break;
+    case KV_OP_RECLAIM:
+    case KV_OP_EXPIRE: break;
     }
     return "a write";
 }

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "cluster/expire.h"
 #include "cluster/forward.h"
 #include "cluster/reclaim.h"
 #include "cluster/sink.h"
@@ -239,6 +240,22 @@ static const struct cl_view_column jobs_columns[] = {
     {"commands", KV_INT8}, {"removed", KV_INT8},   {"state", KV_TEXT},
 };
 
+static void expire_row(struct cl_node *n, cl_emit *emit, void *arg)
+{
+    struct cl_expire_stats s;
+    cl_expire_stats(n->expire, &s);
+    const struct kv_datum row[] = {
+        kv_text(BYTES_LIT("expire")),
+        s.running ? kv_int(s.ns) : KV_NULL,
+        KV_NULL,
+        cl__count(s.commands),
+        cl__count(s.removed),
+        cl__text(s.running ? "running" : "idle"),
+    };
+    _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(jobs_columns), "one value per column");
+    emit(arg, row);
+}
+
 static void jobs_rows(struct cl_node *n, cl_emit *emit, void *arg)
 {
     static const char *const states[] = {
@@ -257,6 +274,7 @@ static void jobs_rows(struct cl_node *n, cl_emit *emit, void *arg)
     };
     _Static_assert(ARRAY_LEN(row) == ARRAY_LEN(jobs_columns), "one value per column");
     emit(arg, row);
+    expire_row(n, emit, arg);
 }
 
 /* -- sinks ------------------------------------------------------------------------------------- */
@@ -364,7 +382,7 @@ static const struct cl_view views[] = {
     VIEW_ELSEWHERE(stages, "how long commands spend between two stages, in microseconds"),
     VIEW(memory, "memory by use, with limits"),
     VIEW(counters, "what happened since the start"),
-    VIEW(jobs, "background work: what remove_tree() detached is being taken away"),
+    VIEW(jobs, "background work: what remove_tree() detached, and expired objects, are taken away"),
     VIEW(sinks, "asynchronous quota and index updates on their way"),
     VIEW(settings, "settings with value and source"),
     VIEW(build, "how this binary was built"),

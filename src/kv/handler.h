@@ -10,7 +10,7 @@
 #define KV_HANDLER_H
 
 #include "kv/aux.h"
-#include "kv/txn.h"
+#include "kv/lifecycle.h"
 
 /* What one call of kv_op_run carries around. */
 struct kv_run {
@@ -26,6 +26,9 @@ struct kv_run {
     /* Directories that this INSERT of several rows has found to take entries; handler_insert.c */
     struct kv__known_parent *parents;
     unsigned parents_bits;
+    /* Of the bucket that a row was looked at last; handlers.c */
+    struct kv_rules rules;
+    bytes rules_bucket;
 };
 
 /* -- handlers ---------------------------------------------------------------------------------- */
@@ -38,6 +41,7 @@ NODISCARD status kv__move(struct kv_run *r);
 NODISCARD status kv__link(struct kv_run *r);
 NODISCARD status kv__make_path(struct kv_run *r);
 NODISCARD status kv__detach(struct kv_run *r);
+NODISCARD status kv__expire(struct kv_run *r);
 NODISCARD status kv__reclaim(struct kv_run *r);
 NODISCARD status kv__bootstrap(struct kv_run *r);
 /* Changes of users' quota that are not in their rows yet. Zeroed at the start. */
@@ -85,8 +89,12 @@ NODISCARD status kv__apply_sets(struct kv_run *r, const struct kv_row *old,
 bool kv__sets_column(const struct kv_op *op, unsigned column);
 bool kv__filters_match(enum kv_table t, const struct kv_filter *filters, unsigned count,
                        const struct kv_row *row);
-/* Does the row's expires_at lie at or before NOW? False for tables without one. */
-bool kv__expired(const struct kv_row *row, int64_t now);
+/* Does the row of kv or object expire at or before NOW? False for other tables. */
+bool kv__expired(const struct kv_rules *rules, const struct kv_row *row, int64_t now);
+/* The same for ROW that the operation has found, at its own time. */
+NODISCARD status kv__found_expired(struct kv_run *r, const struct kv_row *row, bool *out);
+/* Do the operation's bounds lie in its table and namespace? */
+bool kv__bounds_are_ours(struct kv_run *r);
 /* 23505 on the table's primary key, as PostgreSQL words it. */
 status kv__exists_error(struct kv_run *r, const struct kv_row *row);
 

@@ -39,8 +39,10 @@ static status delete_row(struct kv_run *r, bytes key, const struct kv_row *row)
 {
     if (!kv__filters_match(r->op->table, r->op->filters, r->op->filter_count, row))
         return ST_OK;
+    bool expired;
+    ST_TRY(kv__found_expired(r, row, &expired));
     ST_TRY(kv_txn_delete(r->t, key));
-    if (!kv__expired(row, r->op->now))
+    if (!expired)
         kv__affected(r, row);
     return ST_OK;
 }
@@ -143,7 +145,7 @@ static status remove_collected_row(struct kv_run *r, bytes key)
 }
 
 /* The bounds come from the planner; a wrong one must not reach another table or namespace. */
-static bool bounds_are_ours(struct kv_run *r)
+bool kv__bounds_are_ours(struct kv_run *r)
 {
     bytes all = kv__key_hidden(r->a, r->op->table, r->op->ns, BYTES_EMPTY);
     bytes end = kv_key_after_prefix(r->a, all);
@@ -154,7 +156,7 @@ static bool bounds_are_ours(struct kv_run *r)
 status kv__delete_range(struct kv_run *r)
 {
     struct key_list list = {0};
-    if (!bounds_are_ours(r))
+    if (!kv__bounds_are_ours(r))
         return err_set(r->err, ST_INVALID, "the range to delete is outside its table");
     if (bytes_cmp(r->op->lower, r->op->upper) >= 0)
         return ST_OK;

@@ -132,6 +132,18 @@ static status upsert(struct kv_run *r, bytes key, const struct kv_row *old,
     return ST_OK;
 }
 
+/* One more rule: 54000 if there are too many. */
+static status check_room_for_rule(struct kv_run *r, bytes key)
+{
+    struct kv_rules rules;
+    bytes all = bytes_make(key.data, KV_KEY_HEADER);
+    ST_TRY(kv_rules_load(r->t, r->a, all, kv_key_after_prefix(r->a, all), &rules));
+    if (rules.count >= KV_RULES_MAX)
+        return err_set(r->err, ST_LIMIT, "a database has at most %u rules in lifecycle",
+                       KV_RULES_MAX);
+    return ST_OK;
+}
+
 static status insert_plain_row(struct kv_run *r, unsigned index, kv_txn_mark statement)
 {
     struct kv_row row, old;
@@ -141,13 +153,18 @@ static status insert_plain_row(struct kv_run *r, unsigned index, kv_txn_mark sta
     status st = kv__get_row(r->t, r->a, key, &old);
     if (st != ST_OK && st != ST_NOT_FOUND)
         return st;
-    if (st == ST_OK && !kv__expired(&old, r->op->now)) {
+    bool expired = false;
+    if (st == ST_OK)
+        ST_TRY(kv__found_expired(r, &old, &expired));
+    if (st == ST_OK && !expired) {
         switch (r->op->conflict) {
         case KV_CONFLICT_NOTHING: return ST_OK;
         case KV_CONFLICT_UPDATE: return upsert(r, key, &old, &row, statement);
         case KV_CONFLICT_ERROR: return kv__exists_error(r, &row);
         }
     }
+    if (r->op->table == KV_LIFECYCLE)
+        ST_TRY(check_room_for_rule(r, key));
     ST_TRY(kv__put_row(r, key, &row));
     kv__own_seq(r, &row);
     kv__affected(r, &row);

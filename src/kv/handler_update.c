@@ -134,8 +134,9 @@ static status update_plain(struct kv_run *r, const struct kv_datum *key)
     if (st == ST_NOT_FOUND)
         return ST_OK;
     ST_TRY(st);
-    if (kv__expired(&old, r->op->now) ||
-        !kv__filters_match(r->op->table, r->op->filters, r->op->filter_count, &old))
+    bool expired;
+    ST_TRY(kv__found_expired(r, &old, &expired));
+    if (expired || !kv__filters_match(r->op->table, r->op->filters, r->op->filter_count, &old))
         return ST_OK;
     ST_TRY(kv__apply_sets(r, &old, NULL, &row));
     ST_TRY(kv__check_values(r, &row));

@@ -28,6 +28,18 @@ void kv__own_seq(struct kv_run *r, struct kv_row *row)
         row->col[r->def->seq_column] = stamp != 0 ? kv_int((int64_t)stamp) : KV_NULL;
 }
 
+status kv__found_expired(struct kv_run *r, const struct kv_row *row, bool *out)
+{
+    if (row->table == KV_OBJECT &&
+        (r->rules_bucket.size == 0 || !bytes_eq(r->rules_bucket, row->col[OBJECT_BUCKET].b))) {
+        bytes bucket = kv_key_prefix(r->a, r->op->ns, KV_OBJECT, row->col, 1);
+        ST_TRY(kv_rules_load(r->t, r->a, bucket, kv_key_after_prefix(r->a, bucket), &r->rules));
+        r->rules_bucket = arena_copy(r->a, row->col[OBJECT_BUCKET].b);
+    }
+    *out = kv__expired(&r->rules, row, r->op->now);
+    return ST_OK;
+}
+
 static bool key_has_null(const struct kv_run *r, const struct kv_datum *key)
 {
     for (unsigned i = 0; i < r->def->key_count; i++)
@@ -80,6 +92,7 @@ static status dispatch(struct kv_run *r)
     case KV_OP_DETACH: return meta ? kv__detach(r) : ST_UNSUPPORTED;
     case KV_OP_BOOTSTRAP: return meta ? kv__bootstrap(r) : ST_UNSUPPORTED;
     case KV_OP_RECLAIM: return meta ? kv__reclaim(r) : ST_UNSUPPORTED;
+    case KV_OP_EXPIRE: return r->op->table == KV_OBJECT ? kv__expire(r) : ST_UNSUPPORTED;
     }
     return ST_UNSUPPORTED;
 }

@@ -33,6 +33,7 @@ static const unsigned sections[] = {
     [KV_OP_LOCK] = KEYS,
     [KV_OP_BOOTSTRAP] = 0,
     [KV_OP_RECLAIM] = PATHS,
+    [KV_OP_EXPIRE] = RANGE,
 };
 
 enum {
@@ -255,7 +256,7 @@ status kv_op_decode(struct reader *in, struct arena *a, struct kv_op *out)
     unsigned kind = get_u8(in), table = get_u8(in), flags = get_u8(in);
     uint64_t ns = get_varint(in);
     const struct kv_table_def *def = kv_table_def((enum kv_table)table);
-    if (in->bad || kind < KV_OP_INSERT || kind > KV_OP_RECLAIM || def == NULL ||
+    if (in->bad || kind < KV_OP_INSERT || kind > KV_OP_EXPIRE || def == NULL ||
         flags >> FLAG_BITS != 0 || ns > UINT32_MAX)
         return ST_CORRUPT;
     unsigned conflict = (flags >> FLAG_CONFLICT_SHIFT) & 3;

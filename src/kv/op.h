@@ -23,6 +23,7 @@ enum kv_op_kind {
     KV_OP_LOCK, /* SELECT … FOR UPDATE: counts as a write at commit; absent keys are skipped */
     KV_OP_BOOTSTRAP, /* meta: makes the root directory of the namespace if it is missing */
     KV_OP_RECLAIM,   /* meta: takes away a slice of what DETACH left below directory `pid` */
+    KV_OP_EXPIRE,    /* object: takes away what has expired of a range, some of it (lifecycle.h) */
 };
 
 enum kv_conflict { KV_CONFLICT_ERROR, KV_CONFLICT_NOTHING, KV_CONFLICT_UPDATE };
@@ -78,7 +79,7 @@ struct kv_op {
     const struct kv_filter *filters; /* UPDATE, DELETE, MOVE: a row that fails one is not touched */
     unsigned filter_count;
 
-    /* DELETE_RANGE: encoded key bounds [lower, upper) */
+    /* DELETE_RANGE, EXPIRE: encoded key bounds [lower, upper) */
     bytes lower, upper;
 
     /* MOVE, LINK, DETACH: source (pid, name), target (new_pid, new_name); MAKE_PATH: pid and, in

@@ -46,11 +46,12 @@ static status end_with_count(struct kv_page *p)
     return kv__page_end(p);
 }
 
-static bool row_is_wanted(const struct kv_read *r, const struct kv_row *row)
+static bool row_is_wanted(const struct kv_page *p, const struct kv_row *row)
 {
+    const struct kv_read *r = p->r;
     if (r->filter_count == 0 && r->table == KV_META)
         return true;
-    if (r->now != 0 && kv__expired(row, r->now))
+    if (kv__page_expired(p, row))
         return false;
     return kv__filters_match(r->table, r->filters, r->filter_count, row);
 }
@@ -66,7 +67,7 @@ static kv_column_set columns_needed(const struct kv_read *r)
     if (r->now != 0 && r->table == KV_KV)
         needed |= kv_column_bit(KVT_EXPIRES_AT);
     if (r->now != 0 && r->table == KV_OBJECT)
-        needed |= kv_column_bit(OBJECT_EXPIRES_AT);
+        needed |= kv_column_bit(OBJECT_EXPIRES_AT) | kv_column_bit(OBJECT_MTIME);
     return needed;
 }
 
@@ -89,7 +90,7 @@ static status read_points(struct kv_page *p)
             return st;
         if (st == ST_OK) {
             ST_TRY(kv__cell_row_some(p->scratch, key, &cell, p->columns, &row));
-            if (row_is_wanted(r, &row)) {
+            if (row_is_wanted(p, &row)) {
                 if (r->count)
                     pos->counted++;
                 else
@@ -168,7 +169,7 @@ static bool take_entry(void *arg, bytes key, const struct kv_cell *cell)
     t->st = entry_row(t, key, cell);
     if (t->st != ST_OK)
         return false;
-    bool wanted = row_is_wanted(p->r, &t->row);
+    bool wanted = row_is_wanted(p, &t->row);
     if (wanted && p->r->kind != KV_READ_COUNT)
         return kv__page_row(p, &t->row, key.size + cell->row.size) && !limit_reached(p);
     p->pos->counted += wanted;
@@ -226,10 +227,31 @@ static status read_range(struct kv_page *p)
 
 /* -- the door ---------------------------------------------------------------------------------- */
 
+/* The rules for the objects that the page may see. */
+static status load_rules(struct kv_page *p)
+{
+    const struct kv_read *r = p->r;
+    struct kv_datum bucket = kv_text(r->bucket);
+    bytes lower = r->lower, upper = r->upper;
+    if (r->table != KV_OBJECT || r->now == 0 || r->kind == KV_READ_NOTHING)
+        return ST_OK;
+    if (r->kind == KV_READ_OBJECTS) {
+        lower = kv_key_prefix(p->scratch, r->ns, KV_OBJECT, &bucket, 1);
+        upper = kv_key_after_prefix(p->scratch, lower);
+    } else if (r->kind == KV_READ_POINTS) {
+        for (unsigned i = 0; i < r->point_count; i++) {
+            lower = i == 0 || bytes_cmp(r->points[i], lower) < 0 ? r->points[i] : lower;
+            upper = i == 0 || bytes_cmp(r->points[i], upper) > 0 ? r->points[i] : upper;
+        }
+    }
+    return lower.size == 0 ? ST_OK : kv_rules_load(p->view, p->scratch, lower, upper, &p->rules);
+}
+
 static status read_page(struct kv_page *p)
 {
     if (p->r->limit == 0)
         return kv__page_end(p);
+    ST_TRY(load_rules(p));
     switch (p->r->kind) {
     case KV_READ_POINTS: return read_points(p);
     case KV_READ_RANGE:

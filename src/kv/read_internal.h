@@ -20,6 +20,7 @@ struct kv_page {
     void *arg;
     struct err *err;
     kv_column_set columns; /* of the row bytes that are looked at */
+    struct kv_rules rules; /* object: by which rows expire */
     unsigned rows;
     size_t bytes;
 };
@@ -31,6 +32,12 @@ NODISCARD status kv__page_end(struct kv_page *p); /* ST_END, now and for ever */
 void kv__page_remember(struct kv_page *p, bytes key);
 /* A scan of [LOWER, UPPER) from where the read stands. */
 struct kv_txn_scan *kv__page_scan(struct kv_page *p, bytes lower, bytes upper);
+
+/* Of an object's row: has it expired at the read's time? */
+static inline bool kv__page_expired(const struct kv_page *p, const struct kv_row *row)
+{
+    return p->r->now != 0 && kv__expired(&p->rules, row, p->r->now);
+}
 
 NODISCARD status kv__read_resolve(struct kv_page *p);
 NODISCARD status kv__read_list_attr(struct kv_page *p);

@@ -111,7 +111,7 @@ static status take(struct kv_page *p, struct objects_pos *at, bytes encoded,
     kv_row_clear(KV_OBJECT, &row);
     ST_TRY(kv__cell_row_some(p->scratch, encoded, cell, p->columns, &row));
     *common = 0;
-    if (p->r->now != 0 && kv__expired(&row, p->r->now)) {
+    if (kv__page_expired(p, &row)) {
         set_behind(at, encoded);
         return ST_OK;
     }

@@ -225,6 +225,23 @@ status kv__record_load(struct kv_store *store, uint64_t shard, enum kv_tier tier
     return st;
 }
 
+/* Does the store hold rules? Only the shard of objects is asked for them. */
+static status find_rules(struct kv_state *s)
+{
+    static const uint8_t first[] = {KV_LIFECYCLE}, behind[] = {KV_LIFECYCLE + 1};
+    bytes lower = bytes_make(first, sizeof first);
+
+    if (s->options.table != 0 && s->options.table != KV_OBJECT)
+        return ST_OK;
+    struct kv_store_iter *it =
+        kv_store_iter_new(s->store, lower, bytes_make(behind, sizeof behind), KV_TIER_ANY);
+    status st = kv_store_iter_seek(it, lower);
+
+    kv_store_iter_free(it);
+    atomic_store_explicit(&s->has_rules, st == ST_OK, memory_order_relaxed);
+    return st == ST_END ? ST_OK : st;
+}
+
 status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
                      struct kv_state **out, struct err *err)
 {
@@ -249,6 +266,7 @@ status kv_state_open(struct kv_store *store, const struct kv_state_options *o,
     ST_GOTO(out, kv__dedup_load(store, o->shard, &s->record, &s->dedup));
     ST_GOTO(out, kv__recent_load(store, o->shard, 0, &s->recent));
     kv__recent_sort(&s->recent);
+    ST_GOTO(out, find_rules(s));
     s->sealed_ts = s->record.applied_ts;
     atomic_init(&s->applied_ts, s->record.applied_ts);
     atomic_init(&s->flushed_ts, s->record.applied_ts);
@@ -288,6 +306,8 @@ void kv__state_replace_take(struct kv_state *s, const struct kv_shard_record *re
     kv__recent_init(recent);
     s->record = *record;
     s->system_writes++; /* they may all be others */
+    s->rule_writes++;
+    atomic_store_explicit(&s->has_rules, true, memory_order_relaxed);
     s->sealed_ts = record->applied_ts;
     s->dirty = false;
     kv_density_clear(s->density);
@@ -530,9 +550,23 @@ static struct kv_memtable *active(struct kv_state *s)
     return own_list(s)->gen[0]->mem;
 }
 
-static void note_system(struct kv_state *s, bytes key)
+static void note_key(struct kv_state *s, bytes key)
 {
     s->system_writes += load_be32(key.data + 1) == 0;
+    if (UNLIKELY(key.data[0] == KV_LIFECYCLE)) {
+        s->rule_writes++;
+        atomic_store_explicit(&s->has_rules, true, memory_order_relaxed);
+    }
+}
+
+bool kv_state_has_rules(const struct kv_state *s)
+{
+    return atomic_load_explicit(&s->has_rules, memory_order_relaxed);
+}
+
+uint64_t kv_state_rule_writes(const struct kv_state *s)
+{
+    return s->rule_writes;
 }
 
 uint64_t kv_state_system_writes(const struct kv_state *s)
@@ -542,13 +576,13 @@ uint64_t kv_state_system_writes(const struct kv_state *s)
 
 void kv_state_put(struct kv_state *s, bytes key, bytes row, bool fresh)
 {
-    note_system(s, key);
+    note_key(s, key);
     kv_memtable_put(active(s), key, s->next.applied_ts, false, fresh, row);
 }
 
 void kv_state_delete(struct kv_state *s, bytes key, bool fresh)
 {
-    note_system(s, key);
+    note_key(s, key);
     kv_memtable_put(active(s), key, s->next.applied_ts, true, fresh, BYTES_EMPTY);
 }
 

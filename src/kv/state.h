@@ -125,6 +125,9 @@ void kv_state_end(struct kv_state *s); /* publishes applied index and stamp */
 /* How many rows of namespace 0 were written since the state was opened: whoever keeps a copy of
  * them sees that it is old. The owner. */
 uint64_t kv_state_system_writes(const struct kv_state *s);
+/* False: there is no row of table lifecycle at any snapshot. Any thread. */
+bool kv_state_has_rules(const struct kv_state *s);
+uint64_t kv_state_rule_writes(const struct kv_state *s); /* of such rows; the owner */
 
 /* -- queue: the owner ------------------------------------------------------------------------- */
 

@@ -109,7 +109,8 @@ struct kv_state {
     struct kv__recent recent; /* changes that are no versions in memory; none if none is young */
     struct kv_density *density;
     struct kv__attr_cache *attr_cache; /* NULL until the first row from the store */
-    uint64_t system_writes;
+    uint64_t system_writes, rule_writes;
+    atomic_bool has_rules; /* false: there is and was no row of lifecycle */
     struct kv_state_stats stats;
 };
 

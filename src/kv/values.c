@@ -207,6 +207,8 @@ static status check_plain_column(struct kv_run *r, unsigned c, const struct kv_d
     if (!type_is_bytes(column->type)) {
         if (r->op->table == KV_OBJECT && c == OBJECT_SIZE && d->i < 0)
             return range_error(r, c, d->i);
+        if (r->op->table == KV_LIFECYCLE && d->i <= 0)
+            return column_error(r, c, "22023", "expire_after must be positive");
         return ST_OK;
     }
     if (d->b.size > length_max(r, c))
@@ -370,12 +372,10 @@ bool kv__filters_match(enum kv_table t, const struct kv_filter *filters, unsigne
     return true;
 }
 
-bool kv__expired(const struct kv_row *row, int64_t now)
+bool kv__expired(const struct kv_rules *rules, const struct kv_row *row, int64_t now)
 {
-    const struct kv_datum *d = NULL;
-    if (row->table == KV_KV)
-        d = &row->col[KVT_EXPIRES_AT];
-    else if (row->table == KV_OBJECT)
-        d = &row->col[OBJECT_EXPIRES_AT];
-    return d != NULL && !d->null && d->i <= now;
+    if (row->table == KV_OBJECT)
+        return kv_object_due(rules, row) <= now;
+    const struct kv_datum *d = &row->col[KVT_EXPIRES_AT];
+    return row->table == KV_KV && !d->null && d->i <= now;
 }

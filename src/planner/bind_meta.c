@@ -32,6 +32,7 @@ const struct pl__rules *pl__rules_of(enum kv_table t)
     case KV_META: return &rules_meta;
     case KV_KV: return &pl__rules_kv;
     case KV_OBJECT: return &pl__rules_object;
+    case KV_LIFECYCLE: return &pl__rules_lifecycle;
     case KV_QUOTA: return &pl__rules_quota;
     case KV_INDEX: return &pl__rules_index;
     default: return &pl__rules_none;

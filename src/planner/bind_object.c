@@ -1,6 +1,6 @@
 /*
- * planner/bind_object.c — what the table object has, and the two tables that the server maintains
- * and clients only read.
+ * planner/bind_object.c — what the tables object and lifecycle have, and the two tables that the
+ * server maintains and clients only read.
  */
 #include "planner/pl_internal.h"
 
@@ -34,5 +34,18 @@ const struct pl__rules pl__rules_index = {
     .scan = PATTERN_INDEX_SCAN,
 };
 
-/* lifecycle has no pattern yet. */
+const struct pl__rules pl__rules_lifecycle = {
+    .get = PATTERN_LIFECYCLE_LIST,
+    .get_many = PATTERN_LIFECYCLE_LIST,
+    .list = PATTERN_LIFECYCLE_LIST,
+    .count = PATTERN_LIFECYCLE_LIST,
+    .scan = PATTERN_LIFECYCLE_LIST,
+    .insert = PATTERN_LIFECYCLE_PUT,
+    .upsert = PATTERN_LIFECYCLE_PUT,
+    .update = PATTERN_LIFECYCLE_SET,
+    .remove = PATTERN_LIFECYCLE_REMOVE,
+    .remove_many = PATTERN_LIFECYCLE_REMOVE,
+    .remove_range = PATTERN_LIFECYCLE_REMOVE,
+};
+
 const struct pl__rules pl__rules_none = {.get = PATTERN_NONE};

@@ -223,8 +223,8 @@ struct pl__rules {
     enum pl_pattern_id get, get_many, list, count, scan, insert, upsert, update, remove,
         remove_many, remove_range, move; /* PATTERN_NONE: not there */
 };
-extern const struct pl__rules pl__rules_kv, pl__rules_object, pl__rules_quota, pl__rules_index,
-    pl__rules_none;
+extern const struct pl__rules pl__rules_kv, pl__rules_object, pl__rules_lifecycle, pl__rules_quota,
+    pl__rules_index, pl__rules_none;
 const struct pl__rules *pl__rules_of(enum kv_table t);
 /* 42501: a statement writes to DEF, which the server keeps by itself. */
 status pl__read_only(struct pl__compile *c, const struct ast_relation *table,

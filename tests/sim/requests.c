@@ -316,8 +316,28 @@ static const struct kv_op *make_range_op(struct maker *m, enum kv_table table)
     return op;
 }
 
+/* Rules that come and go, so that objects expire and are taken away. */
+static const struct kv_op *make_rule_op(struct maker *m)
+{
+    static const unsigned columns[] = {LIFECYCLE_BUCKET, LIFECYCLE_PREFIX, LIFECYCLE_EXPIRE_AFTER};
+    struct kv_datum cols[3] = {text(m, "b", (int64_t)below(m, 3)),
+                               text(m, "o", (int64_t)below(m, 3)),
+                               kv_int(1 + (int64_t)below(m, 5000000))};
+    if (below(m, 2) == 0) {
+        struct kv_op *op = new_op(m, KV_OP_DELETE, KV_LIFECYCLE);
+        set_keys(m, op, cols, 2);
+        return op;
+    }
+    struct kv_op *op = new_op(m, KV_OP_INSERT, KV_LIFECYCLE);
+    set_rows(m, op, columns, 3, cols, 1);
+    on_conflict_update(m, op, LIFECYCLE_EXPIRE_AFTER);
+    return op;
+}
+
 static const struct kv_op *make_object_op(struct maker *m)
 {
+    if (below(m, 8) == 0)
+        return make_rule_op(m);
     static const unsigned columns[] = {OBJECT_BUCKET, OBJECT_KEY, OBJECT_SIZE};
     struct kv_datum cols[3] = {text(m, "b", (int64_t)below(m, 3)),
                                text(m, "o", (int64_t)below(m, 20)),

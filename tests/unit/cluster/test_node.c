@@ -633,6 +633,7 @@ static void every_view_has_rows(void **state)
 }
 
 struct job {
+    const char *kind; /* which one to take */
     char state[16];
     bool named; /* the directory */
     int64_t removed;
@@ -641,6 +642,8 @@ struct job {
 static void take_job(void *arg, const struct kv_datum *values)
 {
     struct job *j = arg;
+    if (!bytes_eq(values[0].b, bytes_str(j->kind)))
+        return;
     snprintf(j->state, sizeof j->state, "%.*s", (int)values[5].b.size,
              (const char *)values[5].b.data);
     j->named = !values[2].null;
@@ -652,7 +655,7 @@ static void a_tree_is_a_job_until_all_of_it_is_taken_away(void **state)
     UNUSED(state);
     struct fixture f;
     struct fx_client x;
-    struct job j = {.removed = 0};
+    struct job j = {.kind = "remove_tree"};
     const char *const names[] = {"a", "b", "c"};
     fx_init(&f);
     fx_open(&f);
@@ -673,6 +676,48 @@ static void a_tree_is_a_job_until_all_of_it_is_taken_away(void **state)
         assert_true(j.named == (strcmp(j.state, "idle") != 0));
     } while (strcmp(j.state, "idle") != 0);
     assert_true(j.removed >= (int64_t)ARRAY_LEN(names));
+    fx_client_fini(&x);
+    fx_fini(&f);
+}
+
+static struct kv_op *insert_row(struct arena *a, enum kv_table table, const unsigned *columns,
+                                unsigned count, const struct kv_datum *values)
+{
+    struct kv_op *op = ARENA_NEW(a, struct kv_op);
+    *op = (struct kv_op){.kind = KV_OP_INSERT,
+                         .table = table,
+                         .ns = 1,
+                         .row_count = 1,
+                         .columns = columns,
+                         .column_count = count,
+                         .values = values};
+    return op;
+}
+
+static void expired_objects_are_taken_away(void **state)
+{
+    UNUSED(state);
+    static const unsigned object[] = {OBJECT_BUCKET, OBJECT_KEY, OBJECT_MTIME};
+    static const unsigned rule[] = {LIFECYCLE_BUCKET, LIFECYCLE_PREFIX, LIFECYCLE_EXPIRE_AFTER};
+    const struct kv_datum old[] = {kv_text(BYTES_LIT("b")), kv_text(BYTES_LIT("tmp/1")), kv_int(0)};
+    const struct kv_datum kept[] = {kv_text(BYTES_LIT("b")), kv_text(BYTES_LIT("x")), kv_int(0)};
+    const struct kv_datum values[] = {kv_text(BYTES_LIT("b")), kv_text(BYTES_LIT("tmp/")),
+                                      kv_int(1000000)};
+    struct fixture f;
+    struct fx_client x;
+    struct job j = {.kind = "expire"};
+    fx_init(&f);
+    fx_open(&f);
+    fx_client_init(&x, &f);
+    assert_int_equal(fx_op(&x, insert_row(&x.arena, KV_OBJECT, object, 3, old)), ST_OK);
+    assert_int_equal(fx_op(&x, insert_row(&x.arena, KV_OBJECT, object, 3, kept)), ST_OK);
+    fx_view(&f, "jobs", take_job, &j);
+    assert_string_equal(j.state, "idle");
+    assert_int_equal(fx_op(&x, insert_row(&x.arena, KV_LIFECYCLE, rule, 3, values)), ST_OK);
+    do
+        fx_view(&f, "jobs", take_job, &j);
+    while (j.removed == 0 || strcmp(j.state, "idle") != 0);
+    assert_int_equal(j.removed, 1);
     fx_client_fini(&x);
     fx_fini(&f);
 }
@@ -751,6 +796,7 @@ int main(void)
         cmocka_unit_test(directory_of_something_else_is_refused),
         cmocka_unit_test(every_view_has_rows),
         cmocka_unit_test(a_tree_is_a_job_until_all_of_it_is_taken_away),
+        cmocka_unit_test(expired_objects_are_taken_away),
         cmocka_unit_test(a_listed_node_looks_for_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
