@@ -183,8 +183,10 @@ static void done(struct pool_job *job)
     cl__job_done(c->node);
     if (c->outcome == OUTCOME_DONE) {
         count_done(c);
+        kv_density_done(kv_state_density(c->shard->state));
     } else if (c->outcome == OUTCOME_STALE) {
         s->stale++;
+        kv_density_done(kv_state_density(c->shard->state));
     } else {
         s->sparse++;
         c->span.counts.tombstones = c->present;

@@ -1,7 +1,7 @@
 /*
  * cluster/read.c — one page of a read: on the reactor as far as the cache goes, then on the pool.
  *
- * The page starts on the loop with KV_TIER_CACHE and hands its rows over at once. Where it meets a
+ * The page starts on the loop with KV_TIER_QUICK and hands its rows over at once. Where it meets a
  * block that is not in the cache, the same position goes on with KV_TIER_ANY on a pool thread, over
  * the same stamp. There the rows are handed over at once if the call takes them anywhere, else
  * copied and handed over when it is back. A page that was cancelled ends at the next row.
@@ -167,7 +167,8 @@ static status read_page(struct cl_client *c, struct cl_shard *s, struct cl_call 
     atomic_store_explicit(&c->cancel, false, memory_order_relaxed);
     c->node->counters.reads++;
     cl__txn_tier(c, t, false);
-    c->call = call; /* for give_row */
+    kv_txn_view(t)->tier = KV_TIER_QUICK; /* what takes long is the pool's, too */
+    c->call = call;                       /* for give_row */
     status st = run_page(c, call, split ? CL_READ_SHORT_ROWS : call->max_rows, give_row);
     if (split)
         c->read.bytes_max = call->max_bytes - first_bytes;

@@ -37,11 +37,17 @@
 struct in_memory {
     const struct kv_version *image, *visible;
     struct kv_delta pending; /* above the image; without one, of all generations */
+    hlc_ts newest;           /* of the image and all deltas above it */
 };
 
 static const struct kv_delta nothing_pending = {.mtime = INT64_MIN, .ctime = INT64_MIN};
 
 static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static hlc_ts later(hlc_ts a, hlc_ts b)
 {
     return a > b ? a : b;
 }
@@ -70,14 +76,17 @@ static struct in_memory memory_read(const struct kv__list *list, bytes key, hlc_
             continue;
         kv_mem_entry_read(e, &newest, &d);
         if (m.image == NULL && d.present) {
+            m.newest = later(m.newest, d.last);
             delta_add(&m.pending, &d);
             if (d.last > folded)
                 delta_add(&unfolded, &d);
         }
         if (newest == NULL)
             continue;
-        if (m.image == NULL)
+        if (m.image == NULL) {
             m.image = newest;
+            m.newest = later(m.newest, newest->ts);
+        }
         m.visible = kv__visible(newest, at);
         if (m.visible != NULL)
             break;
@@ -224,8 +233,11 @@ status kv__attr_get(const struct kv_view *v, const struct kv__list *list, hlc_ts
     } else {
         return ST_NOT_FOUND;
     }
-    if (m.image == NULL)
+    out->counted = m.newest;
+    if (m.image == NULL) {
+        out->counted = later(m.newest, later(stored.ts, stored.folded));
         return aggregate(stored.row, &m.pending, out);
+    }
     if (m.image->deleted) /* A4 */
         return aggregate(out->row, &nothing_pending, out);
     image = bytes_make(m.image->data, m.image->size);

@@ -16,6 +16,7 @@
 #include "kv/key.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* A range goes on in the next directory or bucket while it has less than this part of a dense one:
@@ -34,7 +35,8 @@ struct kv_density {
     pthread_mutex_t lock;
     uint64_t dense;
     unsigned count, at; /* at: where the last tombstone went */
-    uint64_t behind;    /* entries behind it: between tombstones if another one follows */
+    _Atomic bool much;
+    uint64_t behind; /* entries behind it: between tombstones if another one follows */
     struct range ranges[KV_DENSITY_RANGES];
 };
 
@@ -304,11 +306,42 @@ static void add_range(struct kv_density *d, const struct range *r)
     (void)insert(d, first_of(r), last_of(r), &r->counts);
 }
 
+#define MUCH 1000u
+
+/* Of rows, not of what shards write beside them. */
+static bool has_much(const struct kv_density *d)
+{
+    uint64_t tombstones = 0;
+
+    for (unsigned i = 0; i < d->count; i++)
+        if (kv_table_def(kv_key_table(first_of(&d->ranges[i]))) != NULL)
+            tombstones += d->ranges[i].counts.tombstones;
+    return tombstones >= MUCH;
+}
+
+/* After a change, with the lock. */
+static void weigh(struct kv_density *d)
+{
+    atomic_store_explicit(&d->much, has_much(d), memory_order_relaxed);
+}
+
+void kv_density_expect(struct kv_density *d, const struct kv_density *from)
+{
+    if (has_much(from))
+        atomic_store_explicit(&d->much, true, memory_order_relaxed);
+}
+
+bool kv_density_much(const struct kv_density *d)
+{
+    return atomic_load_explicit(&d->much, memory_order_relaxed);
+}
+
 void kv_density_add(struct kv_density *d, const struct kv_density *from)
 {
     pthread_mutex_lock(&d->lock);
     for (unsigned i = 0; i < from->count; i++)
         add_range(d, &from->ranges[i]);
+    weigh(d);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -336,6 +369,7 @@ void kv_density_passed(struct kv_density *d, bytes first, bytes last, uint64_t c
     } else {
         add_range(d, &r);
     }
+    weigh(d);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -451,6 +485,13 @@ bool kv_density_take(struct kv_density *d, struct kv_density_span *out)
     return any;
 }
 
+void kv_density_done(struct kv_density *d)
+{
+    pthread_mutex_lock(&d->lock);
+    weigh(d);
+    pthread_mutex_unlock(&d->lock);
+}
+
 void kv_density_put_back(struct kv_density *d, const struct kv_density_span *s)
 {
     struct kv_density_counts counts = s->counts;
@@ -475,6 +516,7 @@ void kv_density_put_back(struct kv_density *d, const struct kv_density_span *s)
     at = insert(d, bytes_make(all.first.data, all.first.size),
                 bytes_make(all.last.data, all.last.size), &counts);
     d->ranges[at].refused += s->counts.tombstones;
+    weigh(d);
     pthread_mutex_unlock(&d->lock);
     kv_density_span_fini(&all);
 }
@@ -489,6 +531,7 @@ void kv_density_forget(struct kv_density *d, bytes first, bytes last)
         end--;
     if (at < end)
         remove_ranges(d, at, end - at);
+    weigh(d);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -496,6 +539,7 @@ void kv_density_clear(struct kv_density *d)
 {
     pthread_mutex_lock(&d->lock);
     remove_ranges(d, 0, d->count);
+    weigh(d);
     pthread_mutex_unlock(&d->lock);
 }
 

@@ -52,9 +52,16 @@ struct kv_density_span {
 void kv_density_span_init(struct kv_density_span *s);
 void kv_density_span_fini(struct kv_density_span *s);
 
+/* What FROM has counted is about to be seen in the store, and added then. */
+void kv_density_expect(struct kv_density *d, const struct kv_density *from);
+/* Is so much deleted in rows that a scan should look whether there is anything to be found? */
+bool kv_density_much(const struct kv_density *d);
+
 /* Takes the densest range out, and its neighbours that have a share of it, into an empty span; or
  * neighbours that are dense only together. False: there are none. */
 bool kv_density_take(struct kv_density *d, struct kv_density_span *out);
+/* What was taken out last is gone from the store. */
+void kv_density_done(struct kv_density *d);
 /* The same tombstones are still there: S comes back, and is taken again when it has twice as many.
  */
 void kv_density_put_back(struct kv_density *d, const struct kv_density_span *s);

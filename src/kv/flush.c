@@ -331,6 +331,7 @@ static status write_batch(struct kv_flush *f)
 
     f->batch = NULL;
     kv__raise_flushed(f->state, f->gen->record.applied_ts); /* F4 */
+    kv_density_expect(f->state->density, f->density);
     ST_TRY(kv_store_write(store, batch));
     if (fault_point("kv.flush.sync"))
         return ST_IO;

@@ -2,7 +2,8 @@
  * kv/read.h — one reading operation of the catalogue, bound, executed page by page.
  *
  * A position is a key, never an iterator: between pages nothing is held, and a page can run on the
- * reactor (KV_TIER_CACHE) and continue on a pool thread (KV_TIER_ANY) where it met a cold block.
+ * reactor (KV_TIER_QUICK) and continue on a pool thread (KV_TIER_ANY) where it met a cold block or
+ * very many deletions.
  */
 #ifndef KV_READ_H
 #define KV_READ_H

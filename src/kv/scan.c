@@ -14,6 +14,8 @@
  *   C2  Entries and versions live as long as the counted list; nothing else is held.
  *   C3  No entry is given as the snapshot's, and no end, unless nothing younger had been written to
  *       the store when the iterator stood there; a page's entries are good when the page is.
+ *   C4  Where a directory counts no entries as of the snapshot, nothing but its own row is looked
+ *       for: what was deleted there is not walked over, wherever it lies.
  *
  * Threads: the one that opened it. With `pool` it is outside RCU sections but for taking the list.
  */
@@ -23,7 +25,15 @@
 #include <stdlib.h>
 
 #define BATCH 32u
-#define PASSED_REPORTED 128u /* tombstones of the store; fewer are not worth a lock */
+#define SKIPPED_MAX 4096u /* by one kv_scan_each */
+#ifdef METADB_SLOW_CHECKS
+#define ASK_AFTER 1u /* entries that give no row */
+#else
+#define ASK_AFTER 128u
+#endif
+#define DIRECTORY_SIZE (KV_KEY_HEADER + 8) /* what keys of its entries begin with */
+#define OWN_SIZE (DIRECTORY_SIZE + 6)      /* and its _attr_ */
+#define PASSED_REPORTED 128u               /* tombstones of the store; fewer are not worth a lock */
 
 struct source {
     const struct kv_memtable *mem;
@@ -39,11 +49,13 @@ struct kv_scan {
     struct kv_store_iter *iter;
     hlc_ts at;
     bool backwards, empty, started, store_on_key;
-    status store; /* ST_OK: the iterator stands on an entry */
-    uint64_t skipped;
-    bytes lower, upper; /* in `bounds`; after kv_scan_seek `lower` is the caller's */
+    status store;             /* ST_OK: the iterator stands on an entry */
+    uint64_t skipped, ask_at; /* ask_at: C4, is it worth a question by then? */
+    bytes lower, upper;       /* in `bounds` or `own`; after kv_scan_seek `lower` is the caller's */
+    bytes from;               /* `lower` at the start; in `bounds` */
     uint8_t *bounds;
-    bytes last; /* of kv_scan_each: in a memtable, or in `stored_last` */
+    uint8_t own[OWN_SIZE + 1]; /* the directory's own key, and what ends the range of it alone */
+    bytes last;                /* of kv_scan_each: in a memtable, or in `stored_last` */
     uint8_t stored_last[KV_KEY_MAX];
     struct source sources[];
 };
@@ -56,6 +68,7 @@ static void bounds_copy(struct kv_scan *s, bytes lower, bytes upper)
     memcpy(s->bounds + lower.size, upper.data, upper.size);
     s->lower = bytes_make(s->bounds, lower.size);
     s->upper = bytes_make(s->bounds + lower.size, upper.size);
+    s->from = s->lower;
 }
 
 static struct kv_store_iter *store_iter(const struct kv_scan *s)
@@ -66,13 +79,34 @@ static struct kv_store_iter *store_iter(const struct kv_scan *s)
                         : kv_store_iter_new_forward(store, s->lower, s->upper, s->view.tier);
 }
 
-struct kv_scan *kv_scan_open(const struct kv_view *v, bytes lower, bytes upper, bool backwards)
+/* To whoever chooses what to compact: what it has not counted itself, as after a restart. */
+static void report_passed(const struct kv_scan *s)
 {
-    return kv__scan_open_take(v, kv__list_ref(v->state, v->pool), lower, upper, backwards);
+    if (s->iter == NULL || s->iter->passed < PASSED_REPORTED)
+        return;
+    bool within = s->store == ST_OK && !s->backwards;
+    kv_density_passed(s->view.state->density, s->from,
+                      within ? kv_store_iter_key(s->iter) : s->upper, s->iter->passed);
 }
 
-struct kv_scan *kv__scan_open_take(const struct kv_view *v, struct kv__list *list, bytes lower,
-                                   bytes upper, bool backwards)
+/* Nothing has been read, as at the start. */
+static void restart(struct kv_scan *s)
+{
+    s->empty = bytes_cmp(s->lower, s->upper) >= 0;
+    s->started = s->store_on_key = false;
+    s->store = ST_END;
+    for (unsigned i = 0; i < s->list->count; i++) {
+        struct source *src = &s->sources[i];
+
+        src->last = NULL;
+        src->at = src->count = 0;
+        src->on_key = false;
+        src->ended = s->empty;
+    }
+}
+
+static struct kv_scan *scan_new(const struct kv_view *v, struct kv__list *list, bytes lower,
+                                bytes upper, bool backwards)
 {
     struct kv_scan *s = malloc(sizeof *s + list->count * sizeof s->sources[0]);
 
@@ -87,28 +121,120 @@ struct kv_scan *kv__scan_open_take(const struct kv_view *v, struct kv__list *lis
     s->empty = bytes_cmp(lower, upper) >= 0;
     s->store = ST_END;
     bounds_copy(s, lower, upper);
-    for (unsigned i = 0; i < list->count; i++) {
-        struct source *src = &s->sources[i];
+    for (unsigned i = 0; i < list->count; i++)
+        s->sources[i].mem = list->gen[i]->mem;
+    s->ask_at = UINT64_MAX;
+    restart(s);
+    return s;
+}
 
-        src->mem = list->gen[i]->mem;
-        src->last = NULL;
-        src->at = src->count = 0;
-        src->on_key = false;
-        src->ended = s->empty;
-    }
+/* -- directories without entries --------------------------------------------------------------- */
+
+#ifdef METADB_SLOW_CHECKS
+/* C4: does a scan of the range that does not ask find what this one leaves out? */
+static bool finds_entries(const struct kv_scan *s)
+{
+    struct kv__list *list = s->list;
+    struct kv_cell cell;
+    bytes key, own = bytes_make(s->own, OWN_SIZE);
+    bool found = false;
+
+    atomic_fetch_add_explicit(&list->refs, 1, memory_order_relaxed);
+    struct kv_scan *plain = scan_new(&s->view, list, s->lower, s->upper, s->backwards);
+    plain->at = s->at;
+    if (!plain->empty)
+        plain->iter = store_iter(plain);
+    while (!found && kv_scan_next(plain, &key, &cell) == ST_OK)
+        found = !bytes_eq(key, own);
+    kv_scan_close(plain);
+    return found;
+}
+#endif
+
+/* Is the range of keys within one directory? Then its own key is in `own`. */
+static bool of_one_directory(struct kv_scan *s)
+{
+    uint8_t behind[DIRECTORY_SIZE];
+    unsigned i = DIRECTORY_SIZE;
+
+    if (s->lower.size < DIRECTORY_SIZE || kv_key_table(s->lower) != KV_META)
+        return false;
+    memcpy(behind, s->lower.data, DIRECTORY_SIZE);
+    while (i > 0 && ++behind[i - 1] == 0)
+        i--;
+    if (i == 0 || bytes_cmp(s->upper, bytes_make(behind, DIRECTORY_SIZE)) > 0)
+        return false;
+    memcpy(s->own, s->lower.data, DIRECTORY_SIZE);
+    memcpy(s->own + DIRECTORY_SIZE, KV_ATTR_NAME.data, KV_ATTR_NAME.size);
+    s->own[OWN_SIZE] = 0;
+    return true;
+}
+
+/* Counts it none as of the snapshot? A count that is newer says nothing. */
+static bool counts_none(const struct kv_scan *s)
+{
+    struct kv_cell cell;
+    status st = kv__attr_get(&s->view, s->list, s->at, bytes_make(s->own, OWN_SIZE), NULL, &cell);
+
+    return st == ST_OK && cell.aggregated && cell.num_children == 0 && cell.counted <= s->at;
+}
+
+/* Goes on with the directory's own row alone, if that is in the range and beyond PASSED. */
+static void narrow(struct kv_scan *s, bytes passed)
+{
+    bytes own = bytes_make(s->own, OWN_SIZE), upper = bytes_make(s->own, OWN_SIZE + 1);
+    int side = passed.size > 0 ? bytes_cmp(own, passed) : 0;
+    bool beyond = passed.size == 0 || (s->backwards ? side < 0 : side > 0);
+    bool within = bytes_cmp(s->lower, own) <= 0 && bytes_cmp(own, s->upper) < 0;
+
+    report_passed(s);
+    kv_store_iter_free(s->iter);
+    s->iter = NULL;
+    s->lower = beyond && within ? own : upper;
+    s->upper = upper;
+    restart(s);
+}
+
+/* PASSED: the last key that was looked at, empty at the start. */
+static void ask_if_empty(struct kv_scan *s, bytes passed)
+{
+    s->ask_at = UINT64_MAX;
+    if (s->empty || !of_one_directory(s) || !counts_none(s))
+        return;
+#ifdef METADB_SLOW_CHECKS
+    ASSERT_INV("C4", !finds_entries(s));
+#endif
+    narrow(s, passed);
+}
+
+/* The same in the middle of a scan, whose iterator it replaces. */
+static void ask_again(struct kv_scan *s, bytes passed)
+{
+    ask_if_empty(s, passed);
+    if (s->iter == NULL && !s->empty)
+        s->iter = store_iter(s); /* C1 */
+}
+
+struct kv_scan *kv_scan_open(const struct kv_view *v, bytes lower, bytes upper, bool backwards)
+{
+    return kv__scan_open_take(v, kv__list_ref(v->state, v->pool), lower, upper, backwards);
+}
+
+struct kv_scan *kv__scan_open_take(const struct kv_view *v, struct kv__list *list, bytes lower,
+                                   bytes upper, bool backwards)
+{
+    struct kv_scan *s = scan_new(v, list, lower, upper, backwards);
+
     if (!s->empty)
         s->iter = store_iter(s); /* C1 */
     return s;
 }
 
-/* To whoever chooses what to compact: what it has not counted itself, as after a restart. */
-static void report_passed(const struct kv_scan *s)
+void kv_scan_trust_counts(struct kv_scan *s)
 {
-    if (s->iter == NULL || s->iter->passed < PASSED_REPORTED)
-        return;
-    bool within = s->store == ST_OK && !s->backwards;
-    kv_density_passed(s->view.state->density, s->lower,
-                      within ? kv_store_iter_key(s->iter) : s->upper, s->iter->passed);
+    s->ask_at = ASK_AFTER;
+    if (kv_density_much(s->view.state->density))
+        ask_again(s, BYTES_EMPTY);
 }
 
 void kv_scan_close(struct kv_scan *s)
@@ -132,17 +258,7 @@ void kv_scan_seek(struct kv_scan *s, bytes key)
     ASSERT(!s->backwards);
     ASSERT(bytes_cmp(s->lower, key) <= 0);
     s->lower = key;
-    s->empty = bytes_cmp(key, s->upper) >= 0;
-    s->started = s->store_on_key = false;
-    s->store = ST_END;
-    for (unsigned i = 0; i < s->list->count; i++) {
-        struct source *src = &s->sources[i];
-
-        src->last = NULL;
-        src->at = src->count = 0;
-        src->on_key = false;
-        src->ended = s->empty;
-    }
+    restart(s);
 }
 
 static void source_fill(const struct kv_scan *s, struct source *src)
@@ -290,7 +406,8 @@ status kv_scan_next(struct kv_scan *s, bytes *key, struct kv_cell *cell)
         st = visible_here(s, *key, cell);
         if (st != ST_NOT_FOUND)
             return st;
-        s->skipped++;
+        if (++s->skipped == s->ask_at)
+            ask_again(s, *key);
     }
 }
 
@@ -301,6 +418,7 @@ struct taker {
     kv_scan_fn *fn;
     void *arg;
     bool full;
+    uint64_t skipped_max; /* of the scan; then the caller may do something else first */
 };
 
 /* Does KEY come before the first key of the sources that the run is not in? */
@@ -375,7 +493,7 @@ static status memtable_run(struct kv_scan *s, struct source *src, const bytes *b
             t->full = !t->fn(t->arg, key, &cell);
         if (++src->at == src->count && !src->ended)
             source_fill(s, src);
-        if (t->full)
+        if (t->full || s->skipped == s->ask_at || s->skipped == t->skipped_max)
             return ST_OK;
     }
     return ST_OK;
@@ -457,9 +575,9 @@ static status shared_key(struct kv_scan *s, bytes key, struct taker *t)
 
 status kv_scan_each(struct kv_scan *s, kv_scan_fn *fn, void *arg)
 {
-    struct taker t = {.fn = fn, .arg = arg};
+    struct taker t = {.fn = fn, .arg = arg, .skipped_max = s->skipped + SKIPPED_MAX};
 
-    while (!t.full) {
+    while (!t.full && s->skipped < t.skipped_max) {
         struct source *one;
         bytes key, other;
 
@@ -476,6 +594,8 @@ status kv_scan_each(struct kv_scan *s, kv_scan_fn *fn, void *arg)
             ST_TRY(store_run(s, first_of_others(s, NULL, &other), &t));
         else
             ST_TRY(shared_key(s, key, &t));
+        if (s->skipped >= s->ask_at)
+            ask_again(s, s->last);
     }
     return store_fits(s);
 }

@@ -59,6 +59,7 @@ struct kv_cell {
     bytes row;       /* row bytes; borrowed from the memtable or the view's arena */
     bool aggregated; /* a directory's _attr_ row: the three below replace the row's columns */
     int64_t num_children, mtime, ctime;
+    hlc_ts counted; /* of the newest change in them */
 };
 
 struct kv_view {
@@ -83,6 +84,9 @@ void kv_state_prefetch(struct kv_state *s, bytes key);
  * command puts ahead of an open scan may or may not be seen by it. */
 struct kv_scan;
 struct kv_scan *kv_scan_open(const struct kv_view *v, bytes lower, bytes upper, bool backwards);
+/* Right after the open: who writes counts each entry of a directory in the directory's row, so that
+ * nothing has to be looked for in one that counts none, however much was deleted there. */
+void kv_scan_trust_counts(struct kv_scan *s);
 /* ST_OK with an entry (borrowed until the next call), ST_END, ST_COLD (go on with a new scan on a
  * pool thread from the last key), ST_IO, ST_CORRUPT, ST_CONFLICT as for kv_state_get. */
 NODISCARD status kv_scan_next(struct kv_scan *s, bytes *key, struct kv_cell *cell);

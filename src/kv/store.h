@@ -16,7 +16,12 @@ enum kv_tier {
     KV_TIER_CACHE,     /* ST_COLD instead of a read from disk: reactors */
     KV_TIER_PERSISTED, /* what a crash would leave; point reads only */
     KV_TIER_BULK,      /* as ANY, for long walks: what is read displaces nothing in the cache */
+    KV_TIER_QUICK,     /* as CACHE, and ST_COLD instead of a step over very many deletions */
 };
+static inline bool kv_tier_is_cache(enum kv_tier t)
+{
+    return t == KV_TIER_CACHE || t == KV_TIER_QUICK;
+}
 
 struct kv_store;
 struct kv_store_iter;

@@ -321,7 +321,7 @@ static status mem_get(struct kv_store *base, bytes key, enum kv_tier tier, struc
                       bytes *out)
 {
     struct mem_store *s = (struct mem_store *)base;
-    bool cold = tier == KV_TIER_CACHE && atomic_load_explicit(&s->cold, memory_order_relaxed);
+    bool cold = kv_tier_is_cache(tier) && atomic_load_explicit(&s->cold, memory_order_relaxed);
     struct tree *root;
     const struct tree *t;
 
@@ -349,7 +349,7 @@ static struct kv_store_iter *mem_iter_new(struct kv_store *base, bytes lower, by
     it->base.ops = &mem_iter_ops;
     it->lower = buf_copy(lower);
     it->upper = buf_copy(upper);
-    it->cold = tier == KV_TIER_CACHE && atomic_load_explicit(&s->cold, memory_order_relaxed);
+    it->cold = kv_tier_is_cache(tier) && atomic_load_explicit(&s->cold, memory_order_relaxed);
     pthread_mutex_lock(&s->lock);
     it->root = tree_ref(s->root);
     s->stats.iters++;

@@ -45,6 +45,7 @@
 #define BLOOM_BITS 10.0
 #define COUNTED_ONE_IN 64u
 #define LAST_LEVEL_TOO 3 /* kForceOptimized: but not what the same compaction has just written */
+#define QUICK_KEYS 2000u /* half a millisecond */
 #define FLUSH_PAUSE_NS 2000000
 #define FLUSH_PAUSES_MAX 1000u
 #define LOG_NOTHING 6             /* above every level of RocksDB */
@@ -131,12 +132,15 @@ static void read_tier_set(rocksdb_readoptions_t *o, enum kv_tier tier)
         [KV_TIER_ANY] = 0,       /* kReadAllTier */
         [KV_TIER_CACHE] = 1,     /* kBlockCacheTier */
         [KV_TIER_PERSISTED] = 2, /* kPersistedTier */
-        [KV_TIER_BULK] = 0,
+        [KV_TIER_BULK] = 0,      [KV_TIER_QUICK] = 1,
     };
 
     rocksdb_readoptions_set_read_tier(o, tiers[tier]);
-    rocksdb_readoptions_set_fill_cache(o, tier != KV_TIER_BULK);
+    if (tier == KV_TIER_BULK)
+        rocksdb_readoptions_set_fill_cache(o, 0);
     rocksdb_readoptions_set_ignore_range_deletions(o, 1); /* S7 */
+    if (tier == KV_TIER_QUICK) /* more than that are "Result incomplete", as a cold block is */
+        rocksdb_readoptions_set_max_skippable_internal_keys(o, QUICK_KEYS);
 }
 
 static status rocks_get(struct kv_store *base, bytes key, enum kv_tier tier, struct arena *a,

@@ -10,7 +10,7 @@
 #include <rocksdb/c.h>
 #include <stdatomic.h>
 
-#define KV__TIERS 4
+#define KV__TIERS 5
 
 struct rocks_store {
     struct kv_store base;

@@ -68,6 +68,7 @@ struct kv_txn_scan *kv_txn_scan_open(struct kv_txn *t, bytes lower, bytes upper,
     s->backwards = backwards;
     s->writes_at_open = t->write_count;
     s->base = kv_scan_open(&t->view, lower, upper, backwards);
+    kv_scan_trust_counts(s->base);
     if (t->slot_count > 0) {
         sort_slots(t);
         uint32_t from = sorted_find(t, lower), to = sorted_find(t, upper);

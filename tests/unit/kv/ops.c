@@ -385,7 +385,7 @@ static void cold_close(struct kv_store *s)
 static status cold_get(struct kv_store *s, bytes key, enum kv_tier tier, struct arena *a,
                        bytes *out)
 {
-    if (is_cold((struct cold_store *)s, tier == KV_TIER_CACHE))
+    if (is_cold((struct cold_store *)s, kv_tier_is_cache(tier)))
         return ST_COLD;
     return kv_store_get(inner_of(s), key, tier, a, out);
 }
@@ -398,7 +398,7 @@ static struct kv_store_iter *cold_iter_new(struct kv_store *s, bytes lower, byte
     it->iter.ops = &cold_iter_ops;
     it->inner = kv_store_iter_new(inner_of(s), lower, upper, tier);
     it->store = (struct cold_store *)s;
-    it->cache = tier == KV_TIER_CACHE;
+    it->cache = kv_tier_is_cache(tier);
     return &it->iter;
 }
 

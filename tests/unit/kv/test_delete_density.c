@@ -265,6 +265,26 @@ static void a_scan_tells_of_what_no_flush_has_counted(void **state)
     kv_density_span_fini(&span);
 }
 
+static void much_is_said_from_before_it_is_there_until_it_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct kv_density *one = kv_density_new(DENSE);
+    struct kv_density_span span;
+
+    kv_density_span_init(&span);
+    deleted(f, one, 17, 0, 2000);
+    assert_false(kv_density_much(f->d));
+    kv_density_expect(f->d, one);
+    assert_true(kv_density_much(f->d));
+    kv_density_add(f->d, one);
+    while (kv_density_take(f->d, &span))
+        assert_true(kv_density_much(f->d));
+    kv_density_done(f->d);
+    assert_false(kv_density_much(f->d));
+    kv_density_span_fini(&span);
+    kv_density_free(one);
+}
+
 static void what_was_compacted_is_forgotten_and_what_reaches_out_is_not(void **state)
 {
     struct fixture *f = *state;
@@ -359,6 +379,7 @@ static void flushes_and_scans_of_a_shard_count(void **state)
     kv_density_sum(kv_state_density(s.state), &sum);
     assert_int_equal(sum.tombstones, 699);
     assert_int_equal(sum.entries, 1);
+    assert_false(kv_density_much(kv_state_density(s.state)));
     kv_store_stats(s.store, &stats);
     assert_int_equal(stats.tombstones, 699);
     assert_int_equal(listed(f, &s, 17), 301);
@@ -390,6 +411,7 @@ int main(void)
         TEST(memory_is_bounded_and_nothing_is_lost_when_it_is_full),
         TEST(what_was_put_back_is_taken_when_it_has_doubled),
         TEST(a_scan_tells_of_what_no_flush_has_counted),
+        TEST(much_is_said_from_before_it_is_there_until_it_is_gone),
         TEST(what_was_compacted_is_forgotten_and_what_reaches_out_is_not),
         TEST(flushes_and_scans_of_a_shard_count),
     };

@@ -327,15 +327,113 @@ static void cold_pages_go_on(void **state)
     }
 }
 
+#define MANY 5000u
+
+/* Each of names f0000 on, between what stands before and behind it. */
+static void each_of_many(struct shard *s, const char *before, const char *behind)
+{
+    char text[64];
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(text, sizeof text, "%sf%04u%s", before, i, behind);
+        EXPECT("00000", run(s, text));
+    }
+}
+
+/* Directory 20 as of AT, from a name on; entries passed over go to *SKIPPED, in one page at most to
+ * *AT_ONCE. */
+static const char *list_20_by(struct shard *s, hlc_ts at, const char *from, bool backwards,
+                              uint64_t *skipped, uint64_t *at_once)
+{
+    struct arena a;
+    struct err err;
+    struct kv_read_pos pos = {0};
+    struct collector c = {.s = s, .columns = "name"};
+    struct kv_read r = directory(s, 20);
+    arena_init(&a, 4096);
+    if (from != NULL)
+        r.lower = kv_key_meta(&a, s->ns, 20, bytes_str(from));
+    r.ns = s->ns;
+    r.backwards = backwards;
+    struct kv_view view = {.state = s->state, .at = at, .tier = KV_TIER_ANY, .arena = &a};
+    struct kv_txn *t = kv_txn_new(&a, &view);
+    s->text[0] = 0;
+    status st;
+    *at_once = 0;
+    do {
+        uint64_t before = pos.skipped;
+        st = kv_read_page(t, &r, &pos, &a, 4, 1u << 20, collect, &c, &err);
+        if (pos.skipped - before > *at_once)
+            *at_once = pos.skipped - before;
+    } while (st == ST_OK);
+    assert_int_equal(st, ST_END);
+    *skipped = pos.skipped;
+    arena_fini(&a);
+    return s->text;
+}
+
+static const char *list_20(struct shard *s, hlc_ts at, const char *from, bool backwards,
+                           uint64_t *skipped)
+{
+    uint64_t at_once;
+    return list_20_by(s, at, from, backwards, skipped, &at_once);
+}
+
+/* However much was deleted in it, and wherever that lies. */
+static void expect_empty(struct shard *s)
+{
+    uint64_t skipped;
+    EXPECT("_attr_", list_20(s, HLC_MAX, NULL, false, &skipped));
+    assert_true(skipped < 200);
+    EXPECT("_attr_", list_20(s, HLC_MAX, NULL, true, &skipped));
+    assert_true(skipped < 200);
+    EXPECT("", list_20(s, HLC_MAX, "f", false, &skipped));
+    assert_true(skipped < 200);
+}
+
+static void an_empty_directory_is_listed_without_what_was_deleted_in_it(void **state)
+{
+    struct shard *s = *state;
+    uint64_t skipped;
+    EXPECT("00000", run(s, "insert meta pid=0 name=e type=d id=20"));
+    each_of_many(s, "insert meta pid=20 name=", " size=1");
+    each_of_many(s, "delete meta 20 ", ""); /* came and went in memory */
+    expect_empty(s);
+    each_of_many(s, "insert meta pid=20 name=", " size=1");
+    shard_seal(s, true);
+    hlc_ts before = s->ts;
+    each_of_many(s, "delete meta 20 ", ""); /* of what the store has */
+    expect_empty(s);
+    (void)list_20(s, before, NULL, false, &skipped);
+    assert_int_equal(strncmp(s->text, "_attr_ | f0000 | f0001 |", 24), 0);
+    assert_int_equal(strlen(s->text), strlen("_attr_") + MANY * strlen(" | f0000"));
+    EXPECT("00000", run(s, "insert meta pid=20 name=f0500 size=1"));
+    uint64_t at_once; /* a page ends also where nothing was found for long */
+    EXPECT("_attr_ | f0500", list_20_by(s, HLC_MAX, NULL, false, &skipped, &at_once));
+    assert_int_equal(skipped, MANY - 1);
+    assert_in_range(at_once, 1, MANY - 500);
+    EXPECT("00000", run(s, "delete meta 20 f0500"));
+    shard_seal(s, true);
+    expect_empty(s);
+    EXPECT("00000", run(s, "insert meta pid=20 name=g size=1"));
+    EXPECT("g | _attr_", list_20(s, HLC_MAX, NULL, true, &skipped));
+    EXPECT("g", list_20(s, HLC_MAX, "f", false, &skipped));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, shard_teardown)
-        T(points_come_in_their_order),    T(ranges_page_both_ways),
-        T(pages_go_on_behind_own_writes), T(filters_and_counts),
-        T(callback_ends_a_page),          T(resolve_walks_a_path),
-        T(list_attr_adds_attributes),     T(usage_counts_what_is_below),
-        T(expired_rows_are_left_out),     T(cold_pages_go_on),
+        T(points_come_in_their_order),
+        T(ranges_page_both_ways),
+        T(pages_go_on_behind_own_writes),
+        T(filters_and_counts),
+        T(callback_ends_a_page),
+        T(resolve_walks_a_path),
+        T(list_attr_adds_attributes),
+        T(usage_counts_what_is_below),
+        T(expired_rows_are_left_out),
+        T(cold_pages_go_on),
+        T(an_empty_directory_is_listed_without_what_was_deleted_in_it),
     };
     return run_shard_tests(tests);
 }
