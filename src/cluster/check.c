@@ -13,6 +13,7 @@
  */
 #include "cluster/check.h"
 #include "base/assert.h"
+#include "base/fault.h"
 #include "base/hash.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,6 +91,14 @@ out:
     return st;
 }
 
+static status walk_on(const struct walk *w, struct arena *a, struct arena *keep, bytes *from,
+                      bytes upper)
+{
+    if (atomic_load_explicit(w->check->cancel, memory_order_relaxed))
+        return ST_CANCELLED;
+    return fault_point("check.stays") ? ST_OK : walk_page(w, a, keep, from, upper);
+}
+
 static status walk_table(const struct walk *w, enum kv_table table)
 {
     uint8_t lower[1] = {(uint8_t)table}, upper[1] = {(uint8_t)(table + 1)};
@@ -100,9 +109,7 @@ static status walk_table(const struct walk *w, enum kv_table table)
     arena_init(&keep, 1024);
     do {
         arena_reset(&a);
-        st = atomic_load_explicit(w->check->cancel, memory_order_relaxed)
-                 ? ST_CANCELLED
-                 : walk_page(w, &a, &keep, &from, bytes_make(upper, 1));
+        st = walk_on(w, &a, &keep, &from, bytes_make(upper, 1));
     } while (st == ST_OK);
     arena_fini(&keep);
     arena_fini(&a);

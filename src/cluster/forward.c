@@ -436,6 +436,7 @@ struct cl_forward *cl_forward_new(struct cl_node *n)
     list_init(&f->applying);
     list_init(&f->ready);
     list_init(&f->calls);
+    list_init(&f->recalls);
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         f->lines[i].shard = n->shards[i];
         list_init(&f->lines[i].waiting);

@@ -34,6 +34,7 @@ struct cl_forward {
     struct list applying; /* known, and not yet applied */
     struct list ready;    /* to be ended in the next turn, with their outcome */
     struct list calls;    /* of functions, see remote.c */
+    struct list recalls;  /* cancels of those, on their way */
     unsigned asks_under_way, ask_count;
     uint64_t sent, retried, unknown, asked, rounds;
     bool abandoned; /* nothing is taken any more */

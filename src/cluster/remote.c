@@ -3,7 +3,8 @@
  *
  * The call waits in a list until there is a leader who takes it. What certainly was not begun is
  * tried again until `cluster.patience` has passed; a call that was lost on the way is
- * ST_OUTCOME_UNKNOWN: it is not repeated, for functions have no ids.
+ * ST_OUTCOME_UNKNOWN: it is not repeated, for functions have no ids. One that is cancelled ends
+ * here at once, and the node that runs it is told, so that it does not go on for nobody.
  *
  * Threads: the reactor.
  */
@@ -108,6 +109,42 @@ static void try(struct cl_forward *f, struct remote *r)
                                    FUNCTION_US, buf_bytes(r->payload)) == ST_OK;
 }
 
+/* -- a cancel, on its way ---------------------------------------------------------------------- */
+
+struct recall {
+    struct list node; /* in forward->recalls */
+    struct cl_request request;
+};
+
+static void recall_free(struct recall *c)
+{
+    list_remove(&c->node);
+    free(c);
+}
+
+/* Whatever comes of it: nobody waits for the function any more. */
+static void recall_done(struct cl_request *request, status st, bytes answer)
+{
+    UNUSED(st);
+    UNUSED(answer);
+    recall_free(CONTAINER_OF(request, struct recall, request));
+}
+
+static void recall(struct cl_forward *f, struct remote *r)
+{
+    struct recall *c = calloc(1, sizeof *c);
+    ASSERT(c != NULL);
+    c->request.done = recall_done;
+    list_push_back(&f->recalls, &c->node);
+    obuf_reset(&f->encoding);
+    put_varint(&f->encoding, r->request.id);
+    if (cl_transport_request(f->node->transport, &c->request, r->request.node, CL_METHOD_CANCEL,
+                             f->node->options.election_us,
+                             bytes_make(f->encoding.data, f->encoding.size)) != ST_OK)
+        recall_free(c); /* the connection is gone, or far too much waits for it */
+    cl_transport_cancel(f->node->transport, &r->request);
+}
+
 static bool cancelled(const struct remote *r)
 {
     return atomic_load_explicit(&r->client->cancel, memory_order_relaxed);
@@ -119,7 +156,7 @@ void cl__calls_turn(struct cl_forward *f)
         struct remote *r = remote_at(it);
         if (cancelled(r)) {
             if (r->sent)
-                cl_transport_cancel(f->node->transport, &r->request);
+                recall(f, r);
             end(r, ST_CANCELLED);
             return; /* who was called may have changed the list; the timer goes on */
         }
@@ -140,6 +177,11 @@ void cl__calls_abandon(struct cl_forward *f, status st)
         if (r->sent)
             cl_transport_cancel(f->node->transport, &r->request);
         end(r, st);
+    }
+    while (!list_empty(&f->recalls)) {
+        struct recall *c = CONTAINER_OF(f->recalls.next, struct recall, node);
+        cl_transport_cancel(f->node->transport, &c->request);
+        recall_free(c);
     }
 }
 

@@ -3,7 +3,8 @@
  *
  * PROPOSE: a command for a shard that the receiver leads; answered when it is applied. SNAPSHOT: up
  * to where must a reader have applied, and which stamp is its snapshot. CALL: a function of schema
- * metadb. None is ever passed on: who does not lead says ST_NOT_LEADER. Pure functions; decoding
+ * metadb. CANCEL: the caller of that CALL, by its id on the same connection, wants it no more. None
+ * is ever passed on: who does not lead says ST_NOT_LEADER. Pure functions; decoding
  * never trusts.
  */
 #ifndef CLUSTER_REQUEST_H
@@ -14,7 +15,7 @@
 struct cl_function;
 
 /* Numbers are only ever added. */
-enum cl_method { CL_METHOD_PROPOSE = 1, CL_METHOD_SNAPSHOT, CL_METHOD_CALL };
+enum cl_method { CL_METHOD_PROPOSE = 1, CL_METHOD_SNAPSHOT, CL_METHOD_CALL, CL_METHOD_CANCEL };
 
 struct cl_propose {
     uint64_t shard;

@@ -36,6 +36,7 @@ struct cl_service {
     struct cl_node *node;
     struct obuf out;
     struct refused refused[CL_NODES_MAX][CL_SHARDS];
+    struct list called; /* functions that run for other nodes */
 };
 
 static void answer(struct cl_service *v, const struct cl_incoming *in, status st, bytes payload)
@@ -208,6 +209,7 @@ static void snapshot(struct cl_service *v, const struct cl_incoming *in, bytes p
 /* -- functions --------------------------------------------------------------------------------- */
 
 struct called {
+    struct list node; /* in service->called */
     struct cl_call call;
     struct cl_service *service;
     struct cl_client *client;
@@ -248,6 +250,7 @@ static void called_end(struct called *w, status st)
     obuf_reset(&v->out);
     obuf_shrink(&v->out, OUT_KEPT_BYTES);
     obuf_fini(&outcome);
+    list_remove(&w->node);
     cl_client_free(w->client);
     obuf_fini(&w->rows);
     arena_fini(&w->arena);
@@ -285,10 +288,31 @@ static void function(struct cl_service *v, const struct cl_incoming *in, bytes p
     w->client = cl_client_new(n, &n->reactors[0], 0);
     arena_init(&w->arena, 1024);
     obuf_init(&w->rows);
+    list_push_back(&v->called, &w->node);
     w->call = (struct cl_call){.done = called_done, .arg = w, .arena = &w->arena};
     st = f->call(w->client, &w->call, args, called_row, w);
     if (st != ST_PENDING)
         called_end(w, st);
+}
+
+/* The function ends as if its own session had cancelled it; the answer is for nobody. */
+static void cancel(struct cl_service *v, const struct cl_incoming *in, bytes payload)
+{
+    struct reader r = reader_make(payload);
+    uint64_t id = get_varint(&r);
+    if (r.bad || r.next != r.end) {
+        LOG_WARN("forward.bad_request", LOG_U64("node", in->node));
+        answer(v, in, ST_PROTOCOL, BYTES_EMPTY);
+        return;
+    }
+    LIST_FOR_EACH(it, &v->called) {
+        struct called *w = CONTAINER_OF(it, struct called, node);
+        if (w->in.node == in->node && w->in.link == in->link && w->in.id == id) {
+            cl_cancel(w->client);
+            break;
+        }
+    }
+    answer(v, in, ST_OK, BYTES_EMPTY);
 }
 
 /* -- the door ---------------------------------------------------------------------------------- */
@@ -300,6 +324,7 @@ void cl_service_request(struct cl_service *v, const struct cl_incoming *in, uint
     case CL_METHOD_PROPOSE: propose(v, in, payload); break;
     case CL_METHOD_SNAPSHOT: snapshot(v, in, payload); break;
     case CL_METHOD_CALL: function(v, in, payload); break;
+    case CL_METHOD_CANCEL: cancel(v, in, payload); break;
     default: answer(v, in, ST_UNSUPPORTED, BYTES_EMPTY); break;
     }
 }
@@ -310,6 +335,7 @@ struct cl_service *cl_service_new(struct cl_node *n)
     ASSERT(v != NULL);
     v->node = n;
     obuf_init(&v->out);
+    list_init(&v->called);
     return v;
 }
 

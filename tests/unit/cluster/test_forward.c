@@ -146,6 +146,16 @@ static void transactions_run_where_the_client_is(void **state)
     cx_fini(&c);
 }
 
+struct jobs {
+    struct cl_node *node;
+    unsigned count;
+};
+
+static void cancel(void *arg)
+{
+    cl_cancel(((struct fx_client *)arg)->c);
+}
+
 static void functions_run_at_the_leader(void **state)
 {
     UNUSED(state);
@@ -168,6 +178,47 @@ static void functions_run_at_the_leader(void **state)
     struct kv_datum here[] = {kv_int(1), kv_int((int64_t)other + 1)};
     status st = fx_call_with(&x, "transfer_leader", here);
     assert_true(st == ST_OK || st == ST_LOCKED); /* another's timer may be faster */
+    fx_client_fini(&x);
+    cx_fini(&c);
+}
+
+/* Cancels X's call when the function that it has called elsewhere is under way there. */
+static void *cancel_once_it_runs(void *arg)
+{
+    struct fx_client *x = arg;
+    while (!fault_fired())
+        usleep(1000);
+    fx_on_reactor(x->f, cancel, x);
+    return NULL;
+}
+
+static void count_jobs(void *arg)
+{
+    struct jobs *j = arg;
+    j->count = j->node->jobs;
+}
+
+/* The fault keeps the recount where it is: only the cancel ends it. */
+static void a_cancel_reaches_the_function_at_the_other_node(void **state)
+{
+    UNUSED(state);
+    struct cluster c;
+    struct fx_client x;
+    pthread_t thread;
+    open_all(&c);
+    unsigned leader = cx_leader(&c), other = (leader + 1) % CX_NODES;
+    struct jobs j = {.node = c.nodes[leader].node};
+    fx_client_init(&x, &c.nodes[other]);
+    fault_arm("check.stays", "always", 1);
+    assert_int_equal(pthread_create(&thread, NULL, cancel_once_it_runs, &x), 0);
+    assert_int_equal(fx_call(&x, "check"), ST_CANCELLED);
+    assert_string_equal(x.call.err.sqlstate, "57014");
+    pthread_join(thread, NULL);
+    do
+        fx_on_reactor(&c.nodes[leader], count_jobs, &j);
+    while (j.count > 0);
+    fault_disarm();
+    assert_int_equal(fx_call(&x, "check"), ST_OK);
     fx_client_fini(&x);
     cx_fini(&c);
 }
@@ -415,17 +466,12 @@ struct canceller {
     atomic_bool done;
 };
 
-static void cancel(void *arg)
-{
-    cl_cancel(((struct canceller *)arg)->x->c);
-}
-
 static void *cancel_until_done(void *arg)
 {
     struct canceller *k = arg;
     while (!atomic_load(&k->done)) {
         usleep(1000);
-        fx_on_reactor(k->x->f, cancel, k);
+        fx_on_reactor(k->x->f, cancel, k->x);
     }
     return NULL;
 }
@@ -683,6 +729,7 @@ int main(void)
         cmocka_unit_test(errors_come_through),
         cmocka_unit_test(transactions_run_where_the_client_is),
         cmocka_unit_test(functions_run_at_the_leader),
+        cmocka_unit_test(a_cancel_reaches_the_function_at_the_other_node),
         cmocka_unit_test(a_lost_answer_is_asked_for_again),
         cmocka_unit_test(a_stopped_leader_loses_and_doubles_nothing),
         cmocka_unit_test(a_leader_that_gives_way_loses_and_doubles_nothing),
