@@ -221,7 +221,7 @@ class Place:
         return self.server.port
 
     def read_log(self):
-        with open(self.log) as f:
+        with open(self.log, errors="replace") as f:  # names of roles are logged as they came
             return f.read()
 
     def wait_log(self, what, count=1, seconds=15):
