@@ -47,7 +47,7 @@ struct fe_statement *fe_statement_new(struct fe_session *s)
     st->next = NULL;
     st->name = NULL;
     st->stmt = (struct pl_statement){0};
-    st->constant = false;
+    st->constant = st->lends_rows = false;
     st->late = NULL;
     st->text = BYTES_EMPTY;
     st->encoder.fields = NULL;

@@ -73,8 +73,11 @@ static status parsed(struct fe_session *s, status st)
         st = check_text(s, target);
     if (st != ST_OK)
         fe_error_of_piece(&w->err, w->run.inner_whole, w->run.inner_text);
-    else if (target->stmt.plan != NULL)
+    else if (target->stmt.plan != NULL) {
         fe_txn_query(s, target->stmt.plan->kind, true);
+        target->lends_rows =
+            target->stmt.plan->kind == PL_EXECUTE && fe_statement_shape(s, target).rows;
+    }
     bool refused =
         s->txn == FE_TXN_FAILED && (st == ST_OK ? plan == NULL || !fe_is_txn_exit(plan->kind)
                                                 : strcmp(w->err.sqlstate, "42601") != 0);
@@ -326,6 +329,16 @@ static status bad_kind(struct fe_session *s, const char *message, uint8_t kind)
     return err_set(&s->work->err, ST_PROTOCOL, "invalid %s message subtype %u", message, kind);
 }
 
+/* An EXECUTE whose rows were promised, and whose statement is gone. */
+static status check_lender(struct fe_session *s, const struct fe_statement *st)
+{
+    const char *name = st->lends_rows ? st->stmt.plan->utility->name : NULL;
+    if (name == NULL || fe_statement_find(s, name) != NULL)
+        return ST_OK;
+    return err_set_state(&s->work->err, ST_NOT_FOUND, "26000",
+                         "prepared statement \"%s\" does not exist", name);
+}
+
 static status describe_statement(struct fe_session *s, const char *name)
 {
     const struct fe_statement *st = fe_statement_find(s, name);
@@ -336,9 +349,10 @@ static status describe_statement(struct fe_session *s, const char *name)
         return err_set_state(&s->work->err, ST_NOT_FOUND, "26000",
                              "prepared statement \"%s\" does not exist", name);
     struct fe_shape shape = fe_statement_shape(s, st);
-    if (s->txn == FE_TXN_FAILED && shape.rows)
+    if (s->txn == FE_TXN_FAILED && (shape.rows || st->lends_rows))
         return fe_txn_refuse(s);
     fe_put_parameter_description(fe_out(s), st->stmt.plan);
+    ST_TRY(check_lender(s, st));
     fe_put_row_description(fe_out(s), shape, NULL, 0);
     return ST_OK;
 }
@@ -355,8 +369,9 @@ static status describe_portal(struct fe_session *s, const char *name)
     if (p == NULL)
         return no_portal(s, name);
     struct fe_shape shape = fe_statement_shape(s, p->statement);
-    if (s->txn == FE_TXN_FAILED && shape.rows)
+    if (s->txn == FE_TXN_FAILED && (shape.rows || p->statement->lends_rows))
         return fe_txn_refuse(s);
+    ST_TRY(check_lender(s, p->statement));
     fe_put_row_description(fe_out(s), shape, p->formats, p->format_count);
     return ST_OK;
 }

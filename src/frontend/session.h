@@ -57,6 +57,7 @@ struct fe_statement {
     struct pl_statement stmt; /* plan NULL = empty text */
     struct err *late;         /* … or what it says when it runs */
     bool constant;            /* values without functions, known as soon as parameters are */
+    bool lends_rows;          /* EXECUTE of what gives rows, as it was when it was parsed */
     /* Its rows in one format and any style, made by the first run; fields NULL: not kept. */
     struct fe_row_encoder encoder;
     int16_t encoder_format;

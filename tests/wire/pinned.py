@@ -53,6 +53,23 @@ def wrong_rows():
     ]
 
 
+def lent_rows():
+    """Describe of an EXECUTE whose statement is gone: an error where rows were promised."""
+    out = []
+    for sql, lends in (("SELECT key FROM kv WHERE key = 'k1'", True), ("DELETE FROM kv WHERE key = 'k1'", False)):
+        made = [query("PREPARE e AS " + sql), query("BEGIN"), parse("s", "EXECUTE e"), bind("p", "s"), sync(), query("DEALLOCATE e")]
+        out.append(("lent: portal of " + sql, made + [describe("P", "p"), sync(), query("ROLLBACK")]))
+        out.append(("lent: statement of " + sql, made + [describe("S", "s"), sync(), query("ROLLBACK")]))
+        out.append(("lent: executed, of " + sql, made + [execute("p"), sync(), query("ROLLBACK")]))
+    return out
+
+
+def left_by_a_query():
+    """What stands under the unnamed portal's name when a Query of a block has failed."""
+    return [("left: " + sql, [query("BEGIN"), query(sql), execute(""), sync(), query("ROLLBACK")])
+            for sql in ("RELEASE nosuch", "SELECT nosuch FROM kv", "SELECT 1", "SELECT 1; RELEASE nosuch; SELECT 2")]
+
+
 def copied_until_sync():
     """What Execute copied in is committed at Sync, with all else that came before it."""
     copied = [parse("", COPY), bind("", ""), execute(""), copy_data(b"c1\ta\nc2\tb\n"), copy_done()]
@@ -140,4 +157,4 @@ def various():
     ]
 
 
-PINNED = line_ends() + wrong_rows() + copied_until_sync() + executed_again() + said_at_parse() + various()
+PINNED = line_ends() + wrong_rows() + copied_until_sync() + lent_rows() + left_by_a_query() + executed_again() + said_at_parse() + various()

@@ -16,7 +16,7 @@ EXPLAINED = [
     ("ErrorResponse 23502: DETAIL", "metadb refuses the value before there is a row; PostgreSQL shows the row"),
     ("ErrorResponse 23505 in COPY: CONTEXT", "rows are written in batches: the line is not known any more"),
     ("EXECUTE of a statement that executes itself", "PostgreSQL goes down to its stack's limit, metadb has no EXECUTE of EXECUTE"),
-    ("Execute of the unnamed portal in a failed block: 55000 or 34000", "PostgreSQL keeps what a failed Query ran under that name"),
+    ("Execute of the unnamed portal in a failed block: 55000, 25P02 or 34000", "PostgreSQL keeps what a failed Query ran under that name"),
     ("FunctionCall", "metadb refuses it, as docs/wire.md says; PostgreSQL knows no such function either"),
 ]
 
@@ -25,6 +25,7 @@ VERSION_TEXT = re.compile(rb"(?<!\d)1\d{18}(?!\d)")
 VERSIONS = range(10**18, 2 * 10**18)
 EXECUTE_ITSELF = {("54001", "stack depth limit exceeded"), ("0A000", "EXECUTE of an EXECUTE statement is not supported")}
 NO_PORTAL = {("55000", 'portal "" cannot be run'), ("34000", 'portal "" does not exist')}
+NO_UNNAMED = "(no unnamed portal)"
 FUNCTION_CALL = re.compile(r"^(function call messages are not supported|function with OID \d+ does not exist)$")
 
 
@@ -91,7 +92,7 @@ def fields(body):
     if (out.get("C"), out.get("M")) in EXECUTE_ITSELF:
         out = {"S": out["S"], "M": "(EXECUTE of itself)"}
     if (out.get("C"), out.get("M")) in NO_PORTAL:
-        out = {"S": out["S"], "M": "(no unnamed portal)"}
+        out = {"S": out["S"], "M": NO_UNNAMED}
     return sorted(out.items())
 
 
@@ -170,9 +171,17 @@ class Reader:
             pass
 
 
+def same(theirs, ours):
+    """PostgreSQL looks at what a failed Query left under the unnamed portal's name: whether that may run in a failed
+    block comes first."""
+    if theirs == ours:
+        return True
+    return (theirs[0] == ours[0] == "E" and ("C", "25P02") in theirs[1] and ("M", NO_UNNAMED) in ours[1])
+
+
 def first_difference(a, b):
-    """Index of the first message that differs, None where there is none."""
+    """Index of the first message in which metadb's stream B differs from PostgreSQL's A, None where there is none."""
     for i in range(max(len(a), len(b))):
-        if i >= len(a) or i >= len(b) or a[i] != b[i]:
+        if i >= len(a) or i >= len(b) or not same(a[i], b[i]):
             return i
     return None
