@@ -44,9 +44,14 @@ static status chain_outside(struct fe_session *s, const char *what)
                          "%s AND CHAIN can only be used in transaction blocks", what);
 }
 
-/* The next transaction is to be as this one, if AND CHAIN was said. */
+/* The next transaction is to be as this one, if AND CHAIN was said. What BEGIN said of one that has
+ * failed went back with its other settings, as far as the last savepoint. */
 static void keep_chain(struct fe_session *s, const struct pl_utility *u)
 {
+    if (s->txn == FE_TXN_FAILED && s->savepoint_count == 0) {
+        s->work->run.chain = (struct fe_chain){u->chain, s->settings.default_read_only, NULL};
+        return;
+    }
     s->work->run.chain = (struct fe_chain){u->chain, s->txn_read_only, s->txn_isolation};
 }
 

@@ -53,6 +53,18 @@ def wrong_rows():
     ]
 
 
+def chained():
+    """What a chained transaction takes over."""
+    out = []
+    shown = query("SHOW transaction_read_only; SHOW transaction_isolation")
+    begin = query("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY")
+    for end in ("ROLLBACK AND CHAIN", "COMMIT AND CHAIN"):
+        for name, between in (("", []), ("failed, ", [query("SELECT nosuch FROM kv")]),
+                              ("failed behind a savepoint, ", [query("SAVEPOINT s1"), query("SELECT nosuch FROM kv")])):
+            out.append(("chained: " + name + end, [begin] + between + [query(end), shown, query("ROLLBACK")]))
+    return out
+
+
 def lent_rows():
     """Describe of an EXECUTE whose statement is gone: an error where rows were promised."""
     out = []
@@ -157,4 +169,4 @@ def various():
     ]
 
 
-PINNED = line_ends() + wrong_rows() + copied_until_sync() + lent_rows() + left_by_a_query() + executed_again() + said_at_parse() + various()
+PINNED = line_ends() + wrong_rows() + copied_until_sync() + lent_rows() + chained() + left_by_a_query() + executed_again() + said_at_parse() + various()
