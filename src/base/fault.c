@@ -93,7 +93,8 @@ static void pause_ms(unsigned ms)
 
 static bool acts_again(const struct armed *a)
 {
-    return a->action == ACTION_ALWAYS || (a->action == ACTION_WHILE && access(a->path, F_OK) == 0);
+    return a->action == ACTION_ALWAYS || a->action == ACTION_HOLD ||
+           (a->action == ACTION_WHILE && access(a->path, F_OK) == 0);
 }
 
 bool fault_hit(const char *site)

@@ -176,10 +176,11 @@ struct cl_node {
     struct hlc hlc;
     int64_t steady_us; /* the node's time at steady_mono_us, see cl__node_now_us */
     uint64_t steady_mono_us;
-    uint64_t sequence;   /* of the next command's origin */
-    uint64_t turn_us;    /* loop time of the turn whose hook has run */
-    bool stirred;        /* the turn's hook has something to look at */
-    size_t memory_bytes; /* of memtables, as of the last hook */
+    uint64_t sequence;                      /* of the next command's origin */
+    uint64_t turn_us;                       /* loop time of the turn whose hook has run */
+    bool stirred;                           /* the turn's hook has something to look at */
+    size_t memory_bytes;                    /* of memtables, as of the last hook */
+    uint64_t waiting_bytes, inflight_bytes; /* of commands: not proposed yet; not applied yet */
     struct loop_turn *turn;
     struct loop_timer *timer; /* maintenance */
     struct cl_stream stream;

@@ -529,7 +529,7 @@ void cl_node_drain(struct cl_node *n)
 
 bool cl__has_memory(const struct cl_node *n)
 {
-    return n->memory_bytes <= n->options.memtables_budget || n->draining ||
+    return n->memory_bytes + n->inflight_bytes <= n->options.memtables_budget || n->draining ||
            n->phase == CL_NODE_STOPPING;
 }
 

@@ -162,7 +162,7 @@ status cl_shard_admit(struct cl_shard *s, struct err *err)
         err_hint(err, "Free space; writing goes on by itself then.");
         return ST_DISK_FULL;
     }
-    if (n->memory_bytes + s->waiting_bytes > 2 * n->options.memtables_budget) {
+    if (n->memory_bytes + n->inflight_bytes + n->waiting_bytes > 2 * n->options.memtables_budget) {
         n->counters.memory_refused++;
         err_set(err, ST_NO_MEMORY, "too much is written and not yet flushed");
         err_hint(err, "Write more slowly or raise memory.budget.");
@@ -207,9 +207,10 @@ void cl_shard_propose(struct cl_shard *s, struct cl_proposal *p)
 {
     p->queued_us = loop_now_us(s->node->reactors[0].loop);
     p->index = 0;
+    p->size = (uint32_t)p->command->size;
     list_push_back(p->system ? &s->urgent : &s->waiting, &p->node);
     s->waiting_count++;
-    s->waiting_bytes += p->command->size;
+    s->node->waiting_bytes += p->size;
     cl__node_kick(s->node);
 }
 
@@ -228,15 +229,16 @@ static struct cl_proposal *take_waiting(struct cl_shard *s, struct list *queue)
     struct cl_proposal *p = CONTAINER_OF(node, struct cl_proposal, node);
     ASSERT(s->waiting_count > 0);
     s->waiting_count--;
-    s->waiting_bytes -= p->command->size;
+    s->node->waiting_bytes -= p->size;
     return p;
 }
 
-/* Moves up to a step's worth from QUEUE to STEP. */
-static size_t gather(struct cl_shard *s, struct list *queue, struct list *step, size_t *bytes_out)
+/* Moves up to a step's worth from QUEUE to STEP, until STEP has BYTES_MAX. */
+static size_t gather(struct cl_shard *s, struct list *queue, struct list *step, size_t bytes_max,
+                     size_t *bytes_out)
 {
     size_t count = 0;
-    while (!list_empty(queue) && count < COMMANDS_PER_STEP && *bytes_out < BYTES_PER_STEP) {
+    while (!list_empty(queue) && count < COMMANDS_PER_STEP && *bytes_out < bytes_max) {
         struct cl_proposal *p = take_waiting(s, queue);
         *bytes_out += p->command->size;
         list_push_back(step, &p->node);
@@ -286,6 +288,7 @@ static void propose(struct cl_shard *s, struct list *step, size_t count)
         p->index = index++;
         list_push_back(&s->inflight, &p->node);
         s->inflight_count++;
+        n->inflight_bytes += p->size;
         buf_unref(p->command); /* the group has references of its own */
         p->command = NULL;
     }
@@ -293,6 +296,15 @@ static void propose(struct cl_shard *s, struct list *step, size_t count)
     cl__stream_append(&n->stream, s, &out);
     if (n->host != NULL)
         cl_host_output(n->host, s, &out);
+}
+
+/* No step takes more than what the memtables have room for, and one command. */
+static size_t step_bytes(const struct cl_node *n)
+{
+    uint64_t held = n->memory_bytes + n->inflight_bytes, budget = n->options.memtables_budget;
+    if (n->draining || n->phase == CL_NODE_STOPPING || held + BYTES_PER_STEP <= budget)
+        return BYTES_PER_STEP;
+    return held < budget ? budget - held : 1;
 }
 
 void cl_shard_propose_waiting(struct cl_shard *s)
@@ -303,9 +315,9 @@ void cl_shard_propose_waiting(struct cl_shard *s)
     struct list step;
     size_t size = 0;
     list_init(&step);
-    size_t count = gather(s, &s->urgent, &step, &size);
+    size_t count = gather(s, &s->urgent, &step, BYTES_PER_STEP, &size);
     if (cl__has_memory(n))
-        count += gather(s, &s->waiting, &step, &size);
+        count += gather(s, &s->waiting, &step, step_bytes(n), &size);
     else
         n->counters.memory_waits++;
     if (count == 0)
@@ -318,7 +330,7 @@ void cl_shard_propose_waiting(struct cl_shard *s)
             list_remove(&p->node);
             list_push_front(p->system ? &s->urgent : &s->waiting, &p->node);
             s->waiting_count++;
-            s->waiting_bytes += p->command->size;
+            n->waiting_bytes += p->size;
         }
         return;
     }
@@ -386,6 +398,7 @@ void cl_shard_abandon(struct cl_shard *s, status st)
     list_init(&step);
     while ((node = list_pop_front(&s->inflight)) != NULL) {
         s->inflight_count--;
+        s->node->inflight_bytes -= CONTAINER_OF(node, struct cl_proposal, node)->size;
         list_push_back(&step, node);
     }
     refuse(&step, ST_OUTCOME_UNKNOWN);

@@ -18,6 +18,7 @@
 /* One command on its way. Embedded in whoever waits for it, untouched until DONE. */
 struct cl_proposal {
     struct list node;
+    uint32_t size;        /* of the command */
     struct buf *command;  /* encoded, not yet stamped; the shard owns it from cl_shard_propose on */
     bool system;          /* does not wait for memory: what frees memory must get through */
     uint64_t index, term; /* in the shard's log, once proposed */
@@ -58,7 +59,6 @@ struct cl_shard {
     struct list waiting, urgent; /* proposals not yet proposed; urgent: `system` ones */
     struct list inflight;        /* proposed, by index */
     unsigned waiting_count, inflight_count;
-    uint64_t waiting_bytes;
     uint64_t committed_us; /* when commit last advanced */
 
     uint64_t applied;      /* entries of any kind up to here are done */

@@ -54,6 +54,7 @@ static struct cl_proposal *take_waiter(struct cl_shard *s, uint64_t index)
     }
     list_remove(&p->node);
     s->inflight_count--;
+    s->node->inflight_bytes -= p->size;
     return p;
 }
 
