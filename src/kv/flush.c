@@ -360,6 +360,7 @@ static status write_load(struct kv_flush *f)
         return st;
     }
     kv__raise_flushed(f->state, f->gen->record.applied_ts); /* F4 */
+    kv_density_expect(f->state->density, f->density);
     return kv_store_load_install_told(f->load, change);
 }
 
