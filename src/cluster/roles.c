@@ -6,6 +6,7 @@
  *       rows are read again where something else has changed them (roles_read.c).
  *   R2  One change at a time: the seq in memory is the row's, unless another node has written.
  *   R3  The role that stands for the cluster's owner cannot be dropped, nor lose its powers.
+ *   R4  `version` has grown before anybody hears that a role was changed.
  *
  * Threads: reactor 0; readers copy under the lock.
  */
@@ -36,6 +37,16 @@ static unsigned position(const struct cl_roles *r, bytes name, bool *found)
     return low;
 }
 
+void cl__roles_changed(struct cl_roles *r)
+{
+    atomic_fetch_add_explicit(&r->version, 1, memory_order_release); /* R4 */
+}
+
+uint64_t cl_roles_version(struct cl_node *n)
+{
+    return atomic_load_explicit(&n->roles->version, memory_order_acquire);
+}
+
 static void keep(struct cl_roles *r, const struct cl_role *role)
 {
     bool found;
@@ -48,6 +59,7 @@ static void keep(struct cl_roles *r, const struct cl_role *role)
         r->count++;
     }
     r->list[at] = *role;
+    cl__roles_changed(r);
     pthread_mutex_unlock(&r->mu);
 }
 
@@ -60,6 +72,7 @@ static void forget(struct cl_roles *r, const char *name)
         r->count--;
         memmove(&r->list[at], &r->list[at + 1], (r->count - at) * sizeof *r->list);
     }
+    cl__roles_changed(r);
     pthread_mutex_unlock(&r->mu);
 }
 
@@ -230,7 +243,6 @@ void cl_roles_close(struct cl_node *n)
         return;
     ASSERT(r->first == NULL);
     r->closing = true;
-    r->changed = NULL;
     if (!r->busy)
         destroy(r);
 }

@@ -39,10 +39,8 @@ struct cl_role {
 };
 
 /* Reads all roles; DONE on reactor 0. Once, when the node is ready. Among other nodes the roles are
- * what is applied here, which may be nothing yet: CHANGED on reactor 0 whenever they are read
- * again. */
-void cl_roles_open(struct cl_node *n, void (*done)(void *arg, status st),
-                   void (*changed)(void *arg), void *arg);
+ * what is applied here, which may be nothing yet; they are read again whenever that changes. */
+void cl_roles_open(struct cl_node *n, void (*done)(void *arg, status st), void *arg);
 void cl_roles_close(struct cl_node *n); /* no change may be under way */
 /* Among others, for the host: the turn's end; this node serves the shard of roles now, or time has
  * passed since it last tried to make what is missing. */
@@ -51,6 +49,10 @@ void cl_roles_led(struct cl_node *n);
 /* False: this node is one of several and has not yet applied even the first roles. */
 bool cl_roles_known(struct cl_node *n);
 
+/* Another one whenever a role may have changed, before a change is done; never 0. What was copied
+ * from a role is right as long as the version that was asked for before is the same. Any thread,
+ * between cl_roles_open and cl_roles_close. */
+uint64_t cl_roles_version(struct cl_node *n);
 /* ST_NOT_FOUND, as are all before cl_roles_open. */
 NODISCARD status cl_role_find(struct cl_node *n, bytes name, struct cl_role *out);
 /* In order of names; false past the end. */

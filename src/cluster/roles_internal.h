@@ -8,6 +8,8 @@
 
 #include "cluster/client_internal.h"
 #include "cluster/roles.h"
+#include <pthread.h>
+#include <stdatomic.h>
 
 #define CL__ROLES_NS 0u
 #define CL__ROLES_PREFIX "role/"
@@ -28,8 +30,7 @@ struct cl_roles {
     struct kv_filter filter;
     void (*next)(struct cl_roles *r, status st); /* what the pending call goes on with */
     void (*opened)(void *arg, status st);        /* NULL: it was called */
-    void (*changed)(void *arg);
-    void *arg;                            /* of both */
+    void *arg;
     struct cl_role_change *first, **last; /* waiting; the first is under way if `changing` */
     bool busy, changing;
     bool closing;          /* freed when the call is back */
@@ -39,6 +40,7 @@ struct cl_roles {
     unsigned fresh_count;
     bool fresh_secret;
     uint8_t secret_read[CL_ROLES_SECRET_BYTES];
+    _Atomic uint64_t version; /* grows under mu with every change of the list */
     pthread_mutex_t mu;
     bool has_secret;                       /* mu; `secret` does not change after */
     uint8_t secret[CL_ROLES_SECRET_BYTES]; /* mu until then */
@@ -46,6 +48,8 @@ struct cl_roles {
     unsigned count;                        /* mu */
 };
 
+/* roles.c: the list is another one; mu is held. */
+void cl__roles_changed(struct cl_roles *r);
 /* roles.c: a call of R, and what follows it. */
 struct cl_call *cl__roles_call(struct cl_roles *r, bool (*on_row)(void *, const struct kv_row *));
 void cl__roles_go_on(struct cl_roles *r, status st, void (*next)(struct cl_roles *r, status st));

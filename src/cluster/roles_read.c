@@ -96,6 +96,7 @@ static void publish(struct cl_roles *r)
     if (!r->has_secret && r->fresh_secret)
         memcpy(r->secret, r->secret_read, sizeof r->secret);
     r->has_secret |= r->fresh_secret;
+    cl__roles_changed(r);
     pthread_mutex_unlock(&r->mu);
     r->fresh = NULL;
 }
@@ -117,8 +118,6 @@ static void opened(struct cl_roles *r, status st)
     r->opened = NULL;
     if (fn != NULL)
         fn(r->arg, st);
-    else if (st == ST_OK && r->changed != NULL)
-        r->changed(r->arg);
 }
 
 static void end(struct cl_roles *r, status st)
@@ -242,8 +241,7 @@ void cl_roles_turn(struct cl_node *n)
 
 /* -- opening ----------------------------------------------------------------------------------- */
 
-void cl_roles_open(struct cl_node *n, void (*done)(void *arg, status st),
-                   void (*changed)(void *arg), void *arg)
+void cl_roles_open(struct cl_node *n, void (*done)(void *arg, status st), void *arg)
 {
     struct cl_roles *r = calloc(1, sizeof *r);
     ASSERT(r != NULL);
@@ -253,7 +251,6 @@ void cl_roles_open(struct cl_node *n, void (*done)(void *arg, status st),
     r->client = cl_client_new(n, &n->reactors[0], CL__ROLES_NS);
     r->client->local = !alone(r);
     r->opened = done;
-    r->changed = changed;
     r->arg = arg;
     r->make = true;
     r->last = &r->first;

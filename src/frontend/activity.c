@@ -130,7 +130,7 @@ static int64_t moment(const struct fe_worker *w, uint64_t us)
     return us == 0 ? 0 : fe_clock(w) - ago;
 }
 
-static void write_down(struct fe_gathering *g, const struct fe_session *s)
+static void write_down(struct fe_gathering *g, struct fe_session *s)
 {
     struct arena *a = &g->arena;
     const struct fe_worker *w = s->worker;
@@ -142,7 +142,7 @@ static void write_down(struct fe_gathering *g, const struct fe_session *s)
         .user = arena_strdup(a, bytes_str(s->user)),
         .database = arena_strdup(a, bytes_str(s->database)),
         .application_name = arena_strdup(a, bytes_str(s->settings.application_name)),
-        .superuser = s->superuser,
+        .superuser = !fe_session_limited(s),
         .tls = s->conn->tls != NULL,
         .state = state_of(s),
         .since = s->activity.since,

@@ -149,7 +149,7 @@ status fe_ahead_start(struct fe_session *s, struct fe_portal *p)
     struct fe_work *w = s->work;
     ASSERT(s->txn == FE_TXN_IDLE);
     ST_TRY(fe_portal_bind(s, p));
-    if (UNLIKELY(s->limited))
+    if (UNLIKELY(fe_session_limited(s)))
         ST_TRY(fe_check_powers(s, &p->bound));
     const struct kv_op *op = &p->bound.op;
     if (s->ahead_last != NULL && s->ahead_last->table != op->table)

@@ -101,7 +101,7 @@ status fe_run_copy_in(struct fe_session *s, const struct pl_plan *plan)
     if (fe_read_only(s))
         return err_set_state(&s->work->err, ST_TXN_STATE, "25006",
                              "cannot execute COPY FROM in a read-only transaction");
-    if (s->limited)
+    if (fe_session_limited(s))
         ST_TRY(fe_check_table(s, u->table, CL_MAY_WRITE));
     struct fe_copy *c = memory_new(MEMORY_SESSIONS, sizeof *c);
     c->plan = plan;

@@ -633,7 +633,7 @@ status fe_run_source(struct fe_session *s, struct fe_portal *source, fe_after *a
             fe_describe_once(s);
         return bound;
     }
-    if (UNLIKELY(s->limited))
+    if (UNLIKELY(fe_session_limited(s)))
         ST_TRY(fe_check_powers(s, &source->bound));
     if (kind == PL_READ && source->bound.read.for_update && fe_read_only(s))
         return fe_refuse_locking(s, source);

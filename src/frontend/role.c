@@ -36,6 +36,15 @@ struct fe_role_run {
 
 /* -- powers ------------------------------------------------------------------------------------ */
 
+void fe_session_renew_powers(struct fe_session *s)
+{
+    struct cl_role role;
+    s->roles_seen = cl_roles_version(s->worker->node);
+    if (cl_role_find(s->worker->node, bytes_str(s->user), &role) != ST_OK)
+        role = (struct cl_role){.superuser = false}; /* dropped: it may nothing any more */
+    fe_session_empower(s, &role);
+}
+
 void fe_session_empower(struct fe_session *s, const struct cl_role *role)
 {
     s->superuser = role->superuser;
@@ -85,6 +94,7 @@ static const char *name_at(const struct fe_role_run *r, unsigned i)
 /* Anybody may change the own password, and nothing else. */
 static NODISCARD status check_asker(struct fe_session *s, const struct pl_role *ask)
 {
+    bool superuser = !fe_session_limited(s);
     bool own = ask->action == PL_ROLE_ALTER && ask->password_said && ask->superuser < 0 &&
                ask->login < 0 && !ask->limit_said && ask->valid_until == NULL &&
                (ask->names[0] == NULL || strcmp(ask->names[0], s->user) == 0);
@@ -95,8 +105,7 @@ static NODISCARD status check_asker(struct fe_session *s, const struct pl_role *
         [PL_ROLE_GRANT] = "permission denied to grant privileges",
         [PL_ROLE_REVOKE] = "permission denied to revoke privileges",
     };
-    return s->superuser || own ? ST_OK
-                               : err_set(&s->work->err, ST_DENIED, "%s", texts[ask->action]);
+    return superuser || own ? ST_OK : err_set(&s->work->err, ST_DENIED, "%s", texts[ask->action]);
 }
 
 static NODISCARD status set_privileges(struct fe_role_run *r, struct cl_role *role, uint32_t ns,
@@ -230,7 +239,6 @@ static void changed(struct cl_role_change *c, status st)
         finish(r, st, &c->err);
         return;
     }
-    fe_server_empower(s->worker->server);
     r->at++;
     next_role(r);
 }

@@ -400,14 +400,6 @@ static void on_roles(void *arg, status st)
     watch(s, LOOP_READ);
 }
 
-/* By a statement at another node: sessions may now what their roles may. */
-static void on_roles_changed(void *arg)
-{
-    struct fe_server *s = arg;
-    if (s->done == NULL) /* else there may be no workers any more */
-        fe_server_empower(s);
-}
-
 status fe_server_new(struct cl_node *node, const char *listen, struct fe_server **out,
                      struct err *err)
 {
@@ -431,7 +423,7 @@ status fe_server_new(struct cl_node *node, const char *listen, struct fe_server 
         l->io = loop_io_new(s->workers[0].loop, l->fd, on_connect, l);
     }
     *out = s;
-    cl_roles_open(node, on_roles, on_roles_changed, s);
+    cl_roles_open(node, on_roles, s);
     return ST_OK;
 }
 
@@ -450,25 +442,6 @@ bool fe_server_has_tls(struct fe_server *s)
 bool fe_server_is_reserved(const struct fe_server *s)
 {
     return fe_server_connections(s) + s->reserved > s->connections_max;
-}
-
-static void worker_empower(struct fe_worker *w, void *arg)
-{
-    struct cl_role role;
-    UNUSED(arg);
-    for (struct fe_conn *c = w->conns; c != NULL; c = c->next) {
-        if (c->session == NULL || c->state == FE_CONN_CLOSED)
-            continue;
-        if (cl_role_find(w->node, bytes_str(c->session->user), &role) != ST_OK)
-            role = (struct cl_role){.superuser = false}; /* dropped: it may nothing any more */
-        fe_session_empower(c->session, &role);
-    }
-}
-
-void fe_server_empower(struct fe_server *s)
-{
-    for (unsigned i = 0; i < s->worker_count; i++)
-        send_call(&s->workers[i], worker_empower, NULL);
 }
 
 status fe_server_reload(struct fe_server *s, const struct config *c, struct err *err)

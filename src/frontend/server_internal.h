@@ -13,8 +13,6 @@ struct fe_access *fe_server_access(struct fe_server *s);
 bool fe_server_has_tls(struct fe_server *s);
 /* Are the connections that are left for superusers only? */
 bool fe_server_is_reserved(const struct fe_server *s);
-/* Roles have changed: sessions that are there get their powers anew. */
-void fe_server_empower(struct fe_server *s);
 struct fe_worker *fe_server_worker(struct fe_server *s, unsigned i);
 /* Runs FN(W, ARG) on W's thread; at once if that is the caller's. ARG is free()d afterwards. */
 void fe_worker_call(struct fe_worker *from, struct fe_worker *w,

@@ -10,6 +10,7 @@
 #ifndef FRONTEND_SESSION_H
 #define FRONTEND_SESSION_H
 
+#include "cluster/roles.h"
 #include "frontend/activity.h"
 #include "frontend/conn.h"
 #include "frontend/notify.h"
@@ -109,7 +110,9 @@ struct fe_session {
     bool terminated;                     /* by somebody: what runs ends without an answer */
     struct fe_ahead *ahead, *ahead_last; /* writes under way, oldest first; see ahead.c */
     unsigned ahead_count;
-    bool limited; /* may not do everything: what it does is checked */
+    /* Of the role, as of roles_seen; asked for by fe_session_limited. */
+    uint64_t roles_seen; /* cl_roles_version */
+    bool limited;        /* may not do everything: what it does is checked */
     bool superuser;
     uint8_t privileges; /* on its database: of enum cl_privilege */
     uint32_t ns;
@@ -142,6 +145,16 @@ struct fe_session *fe_session_new(struct fe_conn *c, uint32_t ns, bytes user, by
 /* From here on S may do what ROLE may. */
 struct cl_role;
 void fe_session_empower(struct fe_session *s, const struct cl_role *role);
+/* What its role may now. */
+void fe_session_renew_powers(struct fe_session *s);
+/* Is there anything that S may not do? Asked before its powers are looked at, so that a change of
+ * roles that was answered holds for every statement that comes after it. */
+static inline bool fe_session_limited(struct fe_session *s)
+{
+    if (UNLIKELY(s->roles_seen != cl_roles_version(s->worker->node)))
+        fe_session_renew_powers(s);
+    return s->limited;
+}
 /* The connection is gone. Frees now, or when the pending call is done. */
 void fe_session_leave(struct fe_session *s);
 /* What a handler did with a message. */

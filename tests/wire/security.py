@@ -554,6 +554,21 @@ def roles_may_what_they_were_given(p):
     refused("25001", admin.query, "create role x")
 
 
+@test
+def what_was_answered_holds_for_the_next_statement(p):
+    admin = Conn(p.port).login("metadb", "root")
+    admin.query("create role turn login password 'turn-pass'")
+    turns = [Conn(p.port).login("turn", "turn-pass") for _ in range(3)]
+    put = "insert into kv (key, value) values ('turn', 'x') on conflict (key) do update set value = excluded.value"
+    for i in range(300):
+        admin.query("grant insert on database metadb to turn")
+        turns[i % 3].query(put)
+        admin.query("revoke insert on database metadb from turn")
+        refused("42501", turns[i % 3].query, put)
+    admin.query("drop role turn")
+    admin.query("delete from kv where key = 'turn'")
+
+
 # -- TLS ----------------------------------------------------------------------------------------
 
 @test

@@ -57,7 +57,7 @@ static void roles_opened(void *arg, status st)
 
 static void open_roles(void *arg)
 {
-    cl_roles_open(arg, roles_opened, NULL, NULL);
+    cl_roles_open(arg, roles_opened, NULL);
 }
 
 static void close_roles(void *arg)
