@@ -115,6 +115,7 @@ struct cl_flush_wait {
 struct cl_counters {
     uint64_t commands, reads, reads_cold, ops_cold, commits, conflicts, timeouts;
     uint64_t stalls;               /* applies that waited for a cold block */
+    uint64_t disk_applies;         /* and that waited for the disk on the loop */
     uint64_t memory_waits;         /* turns in which commands waited for memory */
     uint64_t memory_refused;       /* calls answered 53200 */
     uint64_t full_refused;         /* calls answered 53100 */

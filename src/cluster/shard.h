@@ -77,7 +77,8 @@ struct cl_shard {
     unsigned holds;      /* who needs the state to stand still: apply pauses while > 0 */
     bool prefetching;    /* apply waits for a cold block */
     bool apply_later;    /* nobody waits for what was stored: answers of this turn go out first */
-    unsigned cold_tries; /* of the entry at hand */
+    unsigned cold_tries; /* of the entry at hand, */
+    uint64_t cold_first; /* and a hash of the key that was the first cold one */
 
     bool flushing;
     bool flush_by_clock;     /* a snapshot waits for it: not for commands, see shard_flush.c */

@@ -3,7 +3,9 @@
  *
  * Entries are applied strictly in order. One that needs a block which is not in the cache stops the
  * shard (not the loop): a pool thread fetches the block, then the same entry is tried again; the
- * queue behind it goes on growing, reads go on. Damage fences the shard: nothing is applied past
+ * queue behind it goes on growing, reads go on. One that needs more than the cache can hold at a
+ * time would never come to its end so: its blocks displace each other. It waits for the disk here.
+ * Damage fences the shard: nothing is applied past
  * it, what waits is answered, other shards do not notice.
  *
  * Invariants
@@ -16,11 +18,13 @@
  * Threads: the owner reactor; the prefetch on a pool thread.
  */
 #include "base/assert.h"
+#include "base/checksum.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "cluster/shard.h"
 
-#define COLD_TRIES_LOGGED 16u
+#define COLD_TRIES_FAIR 16u  /* what is read beside may displace a block before it is used */
+#define COLD_TRIES_MAX 1024u /* each is a trip to the pool, and all that was done once more */
 #define ENTRIES_PER_TURN 8192u
 #define ROWS_PER_TURN 1024u /* of bulk loads: a few milliseconds, then others have their turn */
 
@@ -102,10 +106,33 @@ static void prefetch_start(struct cl_shard *s, bytes key)
     j->job.done = prefetch_done;
     s->stalls++;
     s->node->counters.stalls++;
-    if (++s->cold_tries == COLD_TRIES_LOGGED)
-        LOG_WARN("shard.cold_again", LOG_U64("shard", s->id), LOG_U64("entry", s->applied + 1),
-                 LOG_U64("tries", s->cold_tries));
+    s->cold_tries++;
     s->prefetching = cl__job_start(s->node, &j->job) == ST_OK;
+}
+
+/* Do the entry's blocks displace each other? */
+static bool goes_round(struct cl_shard *s, bytes key)
+{
+    uint64_t hash = checksum64(key, 0);
+    if (s->cold_tries == 0)
+        s->cold_first = hash;
+    return s->cold_tries >= COLD_TRIES_MAX ||
+           (s->cold_tries >= COLD_TRIES_FAIR && hash == s->cold_first);
+}
+
+/* On the loop, which stands still for the reads of one entry. */
+static status apply_from_disk(struct cl_shard *s, const struct raft_entry *e, struct kv_applied *a)
+{
+    struct env *env = s->node->env;
+    uint64_t began_us = env_mono_us(env);
+    s->node->counters.disk_applies++;
+    MARK("shard.apply_from_disk");
+    arena_reset(&s->arena);
+    status st =
+        kv_apply(s->state, e->index, e->term, buf_bytes(e->data), KV_TIER_ANY, &s->arena, a);
+    LOG_WARN("shard.applied_from_disk", LOG_U64("shard", s->id), LOG_U64("entry", e->index),
+             LOG_U64("tries", s->cold_tries), LOG_U64("for_us", env_mono_us(env) - began_us));
+    return st;
 }
 
 static void answer(struct cl_shard *s, uint64_t index, const struct kv_applied *a, uint64_t now_us)
@@ -125,11 +152,14 @@ static status apply_entry(struct cl_shard *s, const struct raft_entry *e, uint64
         struct kv_applied a;
         status st = fault_point("shard.apply")
                         ? ST_CORRUPT
-                        : kv_apply(s->state, e->index, e->term, buf_bytes(e->data), &s->arena, &a);
-        if (st == ST_COLD) {
+                        : kv_apply(s->state, e->index, e->term, buf_bytes(e->data), KV_TIER_CACHE,
+                                   &s->arena, &a);
+        if (st == ST_COLD && !goes_round(s, a.cold_key)) {
             prefetch_start(s, a.cold_key);
             return ST_COLD;
         }
+        if (st == ST_COLD)
+            st = apply_from_disk(s, e, &a);
         if (st != ST_OK)
             return st;
         s->applied = e->index;

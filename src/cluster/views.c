@@ -210,6 +210,7 @@ static void counters_rows(struct cl_node *n, cl_emit *emit, void *arg)
                {"conflicts", c->conflicts},
                {"transaction_timeouts", c->timeouts},
                {"apply_stalls", c->stalls},
+               {"apply_from_disk", c->disk_applies},
                {"memory_waits", c->memory_waits},
                {"memory_refused", c->memory_refused},
                {"messages_refused", messages_refused},

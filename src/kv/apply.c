@@ -144,9 +144,10 @@ static status apply_again(struct kv_state *s, uint64_t index, uint64_t term,
 }
 
 static status apply_first(struct kv_state *s, uint64_t index, uint64_t term,
-                          const struct kv_command *c, struct arena *a, struct kv_applied *out)
+                          const struct kv_command *c, enum kv_tier tier, struct arena *a,
+                          struct kv_applied *out)
 {
-    struct kv_view view = {.state = s, .at = HLC_MAX, .tier = KV_TIER_CACHE, .arena = a};
+    struct kv_view view = {.state = s, .at = HLC_MAX, .tier = tier, .arena = a};
     hlc_ts ack = 0;
     struct kv_txn *t = kv_txn_new(a, &view);
     kv_txn_set_stamp(t, c->stamp);
@@ -172,8 +173,8 @@ static status apply_first(struct kv_state *s, uint64_t index, uint64_t term,
     return ST_OK;
 }
 
-status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command, struct arena *a,
-                struct kv_applied *out)
+status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command, enum kv_tier tier,
+                struct arena *a, struct kv_applied *out)
 {
     struct kv_command c;
     out->result = (struct kv_result){.scalar = KV_NULL};
@@ -187,5 +188,5 @@ status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command
         if (st != ST_NOT_FOUND)
             return st;
     }
-    return apply_first(s, index, term, &c, a, out);
+    return apply_first(s, index, term, &c, tier, a, out);
 }

@@ -50,8 +50,9 @@ NODISCARD status kv_command_decode(bytes in, struct kv_command *out);
 
 /* Applies one committed entry to STATE: begin, run, publish, end. The answer of the statement (also
  * an error such as 23505) is in OUT with the return value ST_OK; the state has then taken the
- * entry. ST_COLD: nothing changed; prefetch cold_key (in A), apply again. ST_CORRUPT, ST_IO:
- * nothing changed; fence the shard. A is reset by the caller. Deterministic. */
+ * entry. TIER: KV_TIER_CACHE, or KV_TIER_ANY to wait for the disk. ST_COLD, at KV_TIER_CACHE:
+ * nothing changed; prefetch cold_key (in A), apply again. ST_CORRUPT, ST_IO: nothing changed; fence
+ * the shard. A is reset by the caller. Deterministic. */
 struct kv_applied {
     status outcome;          /* what to answer */
     struct kv_result result; /* OPS: of the last operation, `affected` summed over all; in A */
@@ -60,6 +61,6 @@ struct kv_applied {
     bytes cold_key;
 };
 NODISCARD status kv_apply(struct kv_state *s, uint64_t index, uint64_t term, bytes command,
-                          struct arena *a, struct kv_applied *out);
+                          enum kv_tier tier, struct arena *a, struct kv_applied *out);
 
 #endif

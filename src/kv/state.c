@@ -460,8 +460,10 @@ hlc_ts kv_state_newer(const struct kv_state *s, bytes key, hlc_ts after, bool *d
     return kv__recent_newer(&s->recent, key, after, deleted);
 }
 
-/* How far a prefetch reads on from its key: a scan that stopped there needs its neighbours. */
+/* How far a prefetch reads on from its key in each direction: a scan that stopped there needs its
+ * neighbours. Of large rows few, or they displace the key's own block; but the next one always. */
 #define PREFETCH_ENTRIES 256u
+#define PREFETCH_BYTES (64u * 1024u)
 
 /* A point read alone may be answered by a filter and leave the block where a scan stands unread, so
  * the scan would stop there for ever. */
@@ -470,12 +472,18 @@ static void prefetch_around(struct kv_store *store, struct arena *a, bytes key)
     bytes lower = bytes_make(key.data, 1), upper = kv_key_after_prefix(a, lower);
     struct kv_store_iter *it = kv_store_iter_new(store, lower, upper, KV_TIER_ANY);
     status st = kv_store_iter_seek_before(it, key);
+    size_t read = 0;
 
-    for (unsigned i = 0; st == ST_OK && i < PREFETCH_ENTRIES; i++)
+    for (unsigned i = 0; st == ST_OK && i < PREFETCH_ENTRIES && read < PREFETCH_BYTES; i++) {
+        read += kv_store_iter_value(it).size;
         st = kv_store_iter_prev(it);
+    }
     st = kv_store_iter_seek(it, key);
-    for (unsigned i = 0; st == ST_OK && i < PREFETCH_ENTRIES; i++)
+    read = 0;
+    for (unsigned i = 0; st == ST_OK && i < PREFETCH_ENTRIES && read < PREFETCH_BYTES; i++) {
+        read += kv_store_iter_value(it).size;
         st = kv_store_iter_next(it);
+    }
     kv_store_iter_free(it);
 }
 

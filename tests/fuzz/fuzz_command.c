@@ -25,7 +25,8 @@ static status apply(struct shard *s, void *command, size_t size)
     s->ts += 1u << HLC_LOGICAL_BITS;
     kv_command_stamp(command, s->ts);
     arena_reset(&s->arena);
-    status st = kv_apply(s->state, s->index + 1, 1, bytes_make(command, size), &s->arena, &applied);
+    status st = kv_apply(s->state, s->index + 1, 1, bytes_make(command, size), KV_TIER_CACHE,
+                         &s->arena, &applied);
     s->index += st == ST_OK;
     return st;
 }

@@ -523,7 +523,7 @@ static void apply_stamped(struct shard *s, bytes command)
     for (unsigned n = 1;; n++) {
         store->countdown = s->sweep ? n : 0;
         arena_reset(&s->arena);
-        st = kv_apply(s->state, s->index + 1, 1, command, &s->arena, &s->last);
+        st = kv_apply(s->state, s->index + 1, 1, command, KV_TIER_CACHE, &s->arena, &s->last);
         store->countdown = 0;
         if (st != ST_COLD)
             break;

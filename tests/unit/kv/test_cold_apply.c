@@ -19,7 +19,10 @@
 
 #define FILES 20000u
 #define PID 7
-#define TRIES_MAX 1000u /* far more than the blocks that FILES rows fill */
+#define LARGE_ROWS 300u
+#define LARGE_BYTES 60000u
+#define CACHE_BYTES (8u << 20) /* less than half of the large rows */
+#define TRIES_MAX 1000u        /* far more than the blocks that FILES rows fill */
 #define START_US 1700000000000000
 
 static const struct kv_state_options options = {
@@ -32,14 +35,14 @@ struct fixture {
     struct arena arena;
     uint64_t index;
     hlc_ts ts;
-    unsigned colds;
+    unsigned colds, tries_max; /* after so many the disk is waited for */
     struct kv_applied last;
 };
 
 static void open_store(struct fixture *f)
 {
     static const struct kv_store_options o = {
-        .block_cache_bytes = 32u << 20, .write_buffer_bytes = 1u << 20, .background_threads = 1};
+        .block_cache_bytes = CACHE_BYTES, .write_buffer_bytes = 1u << 20, .background_threads = 1};
     struct err err;
     assert_int_equal(kv_store_open_rocks(f->dir, &o, &f->store, &err), ST_OK);
     assert_int_equal(kv_state_open(f->store, &options, &f->state, &err), ST_OK);
@@ -51,7 +54,8 @@ static void close_store(struct fixture *f)
     kv_store_close(f->store);
 }
 
-/* Applies OP as the shard's host does: prefetch and again, a bounded number of times. */
+/* Applies OP as the shard's host does: prefetch and again, a bounded number of times; then from the
+ * disk, if the fixture says so. */
 static void apply(struct fixture *f, const struct kv_op *op)
 {
     const struct kv_op *ops[] = {op};
@@ -64,8 +68,10 @@ static void apply(struct fixture *f, const struct kv_op *op)
     f->index++;
     f->colds = 0;
     for (unsigned i = 0; st == ST_COLD && i < TRIES_MAX; i++) {
+        bool wait = f->tries_max > 0 && i >= f->tries_max;
         arena_reset(&f->arena);
-        st = kv_apply(f->state, f->index, 1, bytes_make(o.data, o.size), &f->arena, &f->last);
+        st = kv_apply(f->state, f->index, 1, bytes_make(o.data, o.size),
+                      wait ? KV_TIER_ANY : KV_TIER_CACHE, &f->arena, &f->last);
         if (st == ST_COLD) {
             kv_state_prefetch(f->state, f->last.cold_key);
             f->colds++;
@@ -93,6 +99,34 @@ static void insert(struct fixture *f, int64_t pid, const char *name, int64_t id,
     assert_int_equal(f->last.outcome, ST_OK);
 }
 
+static void put_large(struct fixture *f, unsigned i)
+{
+    static const unsigned columns[] = {KVT_KEY, KVT_VALUE};
+    static char value[LARGE_BYTES];
+    char key[16];
+    memset(value, 'a' + (int)(i % 26), sizeof value);
+    snprintf(key, sizeof key, "k%03u", i);
+    struct kv_datum values[] = {kv_text(bytes_str(key)), kv_text(bytes_make(value, sizeof value))};
+    struct kv_op op = op_of(KV_OP_INSERT);
+    op.table = KV_KV;
+    op.columns = columns;
+    op.column_count = 2;
+    op.values = values;
+    op.row_count = 1;
+    apply(f, &op);
+    assert_int_equal(f->last.outcome, ST_OK);
+}
+
+static void flush_all(struct fixture *f)
+{
+    kv_state_seal(f->state, true);
+    struct kv_flush *flush = kv_flush_new(f->state, HLC_MAX - 1);
+    assert_non_null(flush);
+    status st = kv_flush_run(flush);
+    kv_flush_done(flush, st);
+    assert_int_equal(st, ST_OK);
+}
+
 static void fill(struct fixture *f)
 {
     char name[16];
@@ -103,12 +137,7 @@ static void fill(struct fixture *f)
         snprintf(name, sizeof name, "f%06u", i);
         insert(f, PID, name, 1000 + i, 'f');
     }
-    kv_state_seal(f->state, true);
-    struct kv_flush *flush = kv_flush_new(f->state, HLC_MAX - 1);
-    assert_non_null(flush);
-    status st = kv_flush_run(flush);
-    kv_flush_done(flush, st);
-    assert_int_equal(st, ST_OK);
+    flush_all(f);
 }
 
 static int setup(void **state)
@@ -180,6 +209,57 @@ static void delete_of_a_cold_entry_ends(void **state)
     assert_int_equal(f->last.result.affected, 0);
 }
 
+static struct kv_op delete_large(struct fixture *f, unsigned from, unsigned to, uint8_t keys[2][64])
+{
+    char key[2][16];
+    snprintf(key[0], sizeof key[0], "k%03u", from);
+    snprintf(key[1], sizeof key[1], "k%03u", to);
+    struct kv_op op = op_of(KV_OP_DELETE_RANGE);
+    op.table = KV_KV;
+    bytes *bounds[] = {&op.lower, &op.upper};
+    for (unsigned i = 0; i < 2; i++) { /* apply resets the arena */
+        struct kv_datum column = kv_text(bytes_str(key[i]));
+        bytes encoded = kv_key_prefix(&f->arena, 1, KV_KV, &column, 1);
+        assert_true(encoded.size <= 64);
+        memcpy(keys[i], encoded.data, encoded.size);
+        *bounds[i] = bytes_make(keys[i], encoded.size);
+    }
+    return op;
+}
+
+/* A prefetch reads on around its key, and must not displace what it was made for. */
+static void large_rows_around_leave_the_row_in_the_cache(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t keys[2][64];
+    for (unsigned i = 0; i < LARGE_ROWS; i++)
+        put_large(f, i);
+    flush_all(f);
+    close_store(f);
+    open_store(f);
+    struct kv_op op = delete_large(f, 140, 150, keys);
+    apply(f, &op);
+    assert_int_equal(f->last.result.affected, 10);
+    assert_in_range(f->colds, 1, 20);
+}
+
+/* Its blocks displace each other however they are fetched. */
+static void one_that_needs_more_than_the_cache_waits_for_the_disk(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t keys[2][64];
+    for (unsigned i = 0; i < LARGE_ROWS; i++)
+        put_large(f, i);
+    flush_all(f);
+    close_store(f);
+    open_store(f);
+    struct kv_op op = delete_large(f, 0, LARGE_ROWS, keys);
+    f->tries_max = 50;
+    apply(f, &op);
+    assert_int_equal(f->last.result.affected, LARGE_ROWS);
+    assert_int_equal(f->colds, 50);
+}
+
 static unsigned cold_gets(struct fixture *f)
 {
     unsigned cold = 0;
@@ -218,6 +298,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(range_delete_over_cold_blocks_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(delete_of_a_cold_entry_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(large_rows_around_leave_the_row_in_the_cache, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(one_that_needs_more_than_the_cache_waits_for_the_disk,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_flush_wrote_is_in_the_cache, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

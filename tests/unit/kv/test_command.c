@@ -74,7 +74,7 @@ static void operations_survive_the_round_trip(void **state)
 static status apply_raw(struct shard *s, bytes command)
 {
     arena_reset(&s->arena);
-    return kv_apply(s->state, s->index + 1, 1, command, &s->arena, &s->last);
+    return kv_apply(s->state, s->index + 1, 1, command, KV_TIER_CACHE, &s->arena, &s->last);
 }
 
 /* Every prefix of a command of a well-filled log is refused and changes nothing. */
