@@ -11,7 +11,9 @@
 
 #include "base/fault.h"
 
+#ifndef SEEDS
 #define SEEDS 600u
+#endif
 #define STEPS 120u
 
 struct op { /* what was appended, in order */

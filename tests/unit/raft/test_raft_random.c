@@ -557,7 +557,9 @@ static struct coverage run_seeds(uint64_t first, uint64_t count)
     return sum;
 }
 
+#ifndef SEEDS
 #define SEEDS 200u
+#endif
 
 static void promises_hold_in_random_histories(void **state)
 {
