@@ -6,10 +6,6 @@
 #include "base/assert.h"
 #include "kv/runs.h"
 
-#include <limits.h>
-
-#define DROP_BATCH_KEYS 4096u
-
 void kv_store_close(struct kv_store *s)
 {
     if (s == NULL)
@@ -96,31 +92,6 @@ void kv_store_batch_delete(struct kv_store_batch *b, bytes key)
     if (b->writer != NULL)
         kv_runs_touch(b->writer, key);
     b->ops->del(b, key);
-}
-
-/* IT is before what is left to delete; at most KEYS_MAX go. ST_END: that was all. */
-static status delete_each(struct kv_store_batch *b, struct kv_store_iter *it, bytes from,
-                          unsigned keys_max)
-{
-    status st = kv_store_iter_seek(it, from);
-
-    for (unsigned n = 0; st == ST_OK && n < keys_max; n++) {
-        kv_store_batch_delete(b, kv_store_iter_key(it));
-        st = kv_store_iter_next(it);
-    }
-    return st;
-}
-
-status kv_store_batch_delete_range(struct kv_store_batch *b, bytes lower, bytes upper)
-{
-    struct kv_store_iter *it;
-    status st;
-
-    ASSERT(bytes_cmp(lower, upper) < 0);
-    it = kv_store_iter_new(b->store, lower, upper, KV_TIER_BULK);
-    st = delete_each(b, it, lower, UINT_MAX);
-    kv_store_iter_free(it);
-    return st == ST_END ? ST_OK : st;
 }
 
 void kv_store_batch_free(struct kv_store_batch *b)
@@ -228,42 +199,6 @@ void kv_store_load_free(struct kv_store_load *l)
 void kv_store_compact(struct kv_store *s, bytes lower, bytes upper)
 {
     s->ops->compact(s, lower, upper);
-}
-
-/* ST_END: nothing was left. */
-static status drop_some(struct kv_store *s, bytes lower, bytes upper)
-{
-    struct kv_store_batch *b = kv_store_batch_new(s);
-    struct kv_store_iter *it = kv_store_iter_new(s, lower, upper, KV_TIER_BULK);
-    status st = delete_each(b, it, lower, DROP_BATCH_KEYS);
-
-    kv_store_iter_free(it);
-    if (st != ST_OK && st != ST_END) {
-        kv_store_batch_free(b);
-        return st;
-    }
-    ST_TRY(kv_store_write(s, b));
-    return st;
-}
-
-status kv_store_drop(struct kv_store *s, bytes lower, bytes upper)
-{
-    status st;
-
-    ASSERT(bytes_cmp(lower, upper) < 0);
-    if (s->ops->drop_files != NULL) {
-        struct kv_runs_writer *w = s->runs != NULL ? kv_runs_write_begin(s->runs) : NULL;
-
-        if (w != NULL)
-            kv_runs_touch_all(w);
-        st = s->ops->drop_files(s, lower, upper);
-        kv_runs_write_end(w);
-        ST_TRY(st);
-    }
-    do
-        st = drop_some(s, lower, upper);
-    while (st == ST_OK);
-    return st == ST_END ? kv_store_flush(s) : st;
 }
 
 void kv_store_span(struct kv_store *s, bytes lower, bytes upper, struct kv_store_span *out)

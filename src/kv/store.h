@@ -92,8 +92,6 @@ struct kv_store_ops {
     status (*room)(struct kv_store *, uint64_t size);
     status (*load_new)(struct kv_store *, const char *dir, struct kv_store_load **out);
     void (*compact)(struct kv_store *, bytes lower, bytes upper);
-    /* What can go from [LOWER, UPPER) without being read; NULL: nothing can. */
-    status (*drop_files)(struct kv_store *, bytes lower, bytes upper);
     /* NULL: nothing is known, nothing is to be stopped. */
     void (*span)(struct kv_store *, bytes lower, bytes upper, struct kv_store_span *);
     void (*stop_compacting)(struct kv_store *);
@@ -146,10 +144,6 @@ bytes kv_store_iter_value(const struct kv_store_iter *it);
 struct kv_store_batch *kv_store_batch_new(struct kv_store *s);
 void kv_store_batch_put(struct kv_store_batch *b, bytes key, bytes value);
 void kv_store_batch_delete(struct kv_store_batch *b, bytes key);
-/* Deletes each key that the store has now in [LOWER, UPPER): it costs what it deletes. Nobody else
- * writes there until B is written, and B has put nothing there yet. ST_IO, ST_CORRUPT: B is to be
- * freed. Pool threads. */
-NODISCARD status kv_store_batch_delete_range(struct kv_store_batch *b, bytes lower, bytes upper);
 void kv_store_batch_free(struct kv_store_batch *b);
 /* Frees B, also on error. */
 NODISCARD status kv_store_write(struct kv_store *s, struct kv_store_batch *b);
@@ -185,11 +179,6 @@ void kv_store_load_free(struct kv_store_load *l); /* removes its files; NULL is 
  * was deleted there and flushed is gone from the disk, and its tombstones too, once no iterator
  * pins it. What is read does not change. Pool threads; the work is that of those files. */
 void kv_store_compact(struct kv_store *s, bytes lower, bytes upper);
-/* Empties [LOWER, UPPER), durably: files that lie inside as a whole go unread, what is left key by
- * key. Nothing writes there or reads anything of it. Until it returns ST_OK versions that had been
- * overwritten or deleted may be there again, also after a crash: who calls has a durable note, and
- * calls again. Pool threads. ST_IO, ST_CORRUPT, ST_DISK_FULL. */
-NODISCARD status kv_store_drop(struct kv_store *s, bytes lower, bytes upper);
 /* What that would cost, and how many tombstones are there at most. All zero if it is not known. */
 void kv_store_span(struct kv_store *s, bytes lower, bytes upper, struct kv_store_span *out);
 /* Ends what compacts, soon, and no kv_store_compact does anything from now on. */

@@ -40,7 +40,6 @@
 
 #define BLOCK_BYTES 4096u
 #define LOAD_FILE_BYTES (64u << 20)
-#define BOUND_BYTES (KV_KEY_MAX + 2u)
 #define BOTTOM_TOO 2 /* kForce */
 #define BLOOM_BITS 10.0
 #define COUNTED_ONE_IN 64u
@@ -458,36 +457,6 @@ status kv__rocks_room(struct kv_store *base, uint64_t size)
     return available < 2 * size + ROOM_BYTES_MIN ? ST_DISK_FULL : ST_OK;
 }
 
-/* The last key that is surely below UPPER, or one a little further below: RocksDB drops also a file
- * that ends at the bound it is given. */
-static bytes bound_below(bytes upper, uint8_t out[BOUND_BYTES])
-{
-    size_t size = upper.size;
-
-    ASSERT(size > 0 && size <= BOUND_BYTES);
-    memcpy(out, upper.data, size);
-    if (out[size - 1] == 0)
-        return bytes_make(out, size - 1);
-    out[size - 1]--;
-    memset(out + size, 0xff, BOUND_BYTES - size);
-    return bytes_make(out, BOUND_BYTES);
-}
-
-static status rocks_drop_files(struct kv_store *base, bytes lower, bytes upper)
-{
-    struct rocks_store *s = (struct rocks_store *)base;
-    uint8_t below[BOUND_BYTES];
-    bytes last = bound_below(upper, below);
-    char *error = NULL;
-
-    ST_TRY(kv__rocks_latched(s));
-    if (fault_point("store.rocks.drop"))
-        return kv__rocks_latch(s, ST_IO);
-    rocksdb_delete_file_in_range(s->db, (const char *)lower.data, lower.size,
-                                 (const char *)last.data, last.size, &error);
-    return kv__rocks_latch(s, kv__rocks_error(error, "drop files"));
-}
-
 /* -- statistics, opening and closing ---------------------------------------------------------- */
 
 static void rocks_stats(struct kv_store *base, struct kv_store_stats *out)
@@ -548,7 +517,6 @@ static const struct kv_store_ops rocks_ops = {
     .room = kv__rocks_room,
     .load_new = kv__rocks_load_new,
     .compact = kv__rocks_compact,
-    .drop_files = rocks_drop_files,
     .span = kv__rocks_span,
     .stop_compacting = kv__rocks_stop_compacting,
     .stats = rocks_stats,

@@ -45,10 +45,9 @@ struct world {
     _Atomic uint64_t steps;
     uint64_t random;
     uint32_t next_value;
-    _Atomic uint64_t end;      /* of the history: changes so far */
-    _Atomic uint64_t epoch;    /* where the history begins, and which content is the base, W2 */
-    _Atomic uint64_t loading;  /* the load whose installation has begun and not ended, or 0 */
-    _Atomic uint64_t dropping; /* a drop that has begun and not ended: 1, lower, upper; or 0 */
+    _Atomic uint64_t end;     /* of the history: changes so far */
+    _Atomic uint64_t epoch;   /* where the history begins, and which content is the base, W2 */
+    _Atomic uint64_t loading; /* the load whose installation has begun and not ended, or 0 */
     uint64_t loads;
     uint64_t kills, opens;
     struct content base[2];

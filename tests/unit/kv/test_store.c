@@ -297,6 +297,20 @@ static void change_make(struct driver *d, struct change *c)
     c->value = c->kind == CHANGE_PUT ? d->w->next_value++ : 0;
 }
 
+/* Every key of [LOWER, UPPER), one by one. */
+static status batch_delete_range(struct kv_store *store, struct kv_store_batch *b, bytes lower,
+                                 bytes upper)
+{
+    struct kv_store_iter *it;
+    status st;
+
+    it = kv_store_iter_new(store, lower, upper, KV_TIER_BULK);
+    for (st = kv_store_iter_seek(it, lower); st == ST_OK; st = kv_store_iter_next(it))
+        kv_store_batch_delete(b, kv_store_iter_key(it));
+    kv_store_iter_free(it);
+    return st == ST_END ? ST_OK : st;
+}
+
 static void batch_add(struct driver *d, struct kv_store_batch *b, const struct change *c)
 {
     uint8_t data[MODEL_VALUE_MAX];
@@ -307,7 +321,7 @@ static void batch_add(struct driver *d, struct kv_store_batch *b, const struct c
     else if (c->kind == CHANGE_DELETE)
         kv_store_batch_delete(b, model_key(c->lower));
     else
-        st = kv_store_batch_delete_range(b, model_key(c->lower), model_upper(c->upper));
+        st = batch_delete_range(d->store, b, model_key(c->lower), model_upper(c->upper));
     CHECK(d->w, st == ST_OK);
 }
 
@@ -372,26 +386,6 @@ static void step_compact(struct driver *d)
 
     pick_range(d, &lower, &upper);
     kv_store_compact(d->store, model_key(lower), model_upper(upper));
-}
-
-/* Behind the note in the world: until it is gone the span is in no known state. */
-static void drop_span(struct driver *d, unsigned lower, unsigned upper)
-{
-    struct change c = {.kind = CHANGE_DELETE_RANGE, .lower = lower, .upper = upper};
-
-    CHECK(d->w, kv_store_drop(d->store, model_key(lower), model_upper(upper)) == ST_OK);
-    content_apply(&d->now, &c);
-    world_persisted(d->w, &d->now);
-    atomic_store(&d->w->dropping, 0);
-}
-
-static void step_drop(struct driver *d)
-{
-    unsigned lower, upper;
-
-    pick_range(d, &lower, &upper);
-    atomic_store(&d->w->dropping, 1ull << 63 | (uint64_t)lower << 32 | upper);
-    drop_span(d, lower, upper);
 }
 
 /* -- loads ------------------------------------------------------------------------------------- */
@@ -494,15 +488,12 @@ static void open_store(struct driver *d)
 /* What the crash left becomes what the store must hold. */
 static void recover(struct driver *d)
 {
-    uint64_t dropping = atomic_load(&d->w->dropping), batch;
+    uint64_t batch = batch_of(d, KV_TIER_ANY);
 
-    batch = batch_of(d, KV_TIER_ANY);
     CHECK(d->w, batch >= world_base(d->w)->batch);
     world_after_crash(d->w, batch, false, &d->now);
     if (atomic_load(&d->w->loading) != 0 && !holds(d, &d->now))
         world_after_crash(d->w, batch, true, &d->now);
-    if (dropping != 0)
-        drop_span(d, dropping >> 32 & 0xffff, dropping & 0xffff);
     CHECK(d->w, holds(d, &d->now));
     world_persisted(d->w, &d->now);
     atomic_store(&d->w->loading, 0);
@@ -544,8 +535,6 @@ static void step(struct driver *d)
         step_compact(d);
     else if (n < 60)
         step_load(d);
-    else if (n < 66)
-        step_drop(d);
     else if (n < 72)
         step_crash(d);
     else if (n < 76)
