@@ -218,6 +218,7 @@ struct cl_node {
     bool stop_flush_failed;
     uint64_t hand_over_us;     /* at a stop: until then others may take over */
     uint64_t stop_deadline_us; /* what is not durable by then is given up */
+    uint64_t stop_flush_us;    /* no flush begins after that */
 };
 
 /* -- stream.c ---------------------------------------------------------------------------------- */

@@ -41,6 +41,7 @@
 #define TIMER_BUSY_US 100000u
 #define TIMER_IDLE_US 1000000u
 #define STOP_PATIENCE_US 3000000u
+#define STOP_FLUSH_US 8000000u /* until then a stop begins flushes */
 #define POOL_QUEUE_MAX 4096u
 #define PARSE_STACK_BYTES (64u << 20)
 #define QUERY_THREADS 2u
@@ -120,11 +121,30 @@ static bool busy(const struct cl_node *n)
     return false;
 }
 
+static bool requests_done(const struct cl_node *n)
+{
+    if (n->forward != NULL && !cl_forward_idle(n->forward))
+        return false;
+    for (unsigned i = 0; i < CL_SHARDS; i++) {
+        if (!cl_shard_idle(n->shards[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool log_done(const struct cl_node *n)
+{
+    return n->stream.stored == n->stream.submitted && !n->stream.dirty;
+}
+
 /* A log that cannot write (a full disk) must not keep the process: the outcome of what is in it is
- * open, as after a crash. */
+ * open, as after a crash. Flushes have a time of their own. */
 static void give_up(struct cl_node *n)
 {
-    if (n->stop_given_up || env_mono_us(n->env) < n->stop_deadline_us)
+    uint64_t now_us = env_mono_us(n->env);
+    if (requests_done(n) && log_done(n))
+        n->stop_deadline_us = now_us + STOP_PATIENCE_US;
+    if (n->stop_given_up || now_us < n->stop_deadline_us)
         return;
     LOG_WARN("node.stop_given_up");
     n->stop_given_up = true;
@@ -463,15 +483,9 @@ static bool all_recovered(const struct cl_node *n)
 
 static bool all_quiet(const struct cl_node *n)
 {
-    if (n->jobs > 0 || !cl_long_reads_empty(n->long_reads) ||
-        (n->forward != NULL && !cl_forward_idle(n->forward)))
+    if (n->jobs > 0 || !cl_long_reads_empty(n->long_reads) || !requests_done(n))
         return false;
-    for (unsigned i = 0; i < CL_SHARDS; i++) {
-        if (!cl_shard_idle(n->shards[i]))
-            return false;
-    }
-    return n->failed != ST_OK || n->stop_given_up ||
-           (n->stream.stored == n->stream.submitted && !n->stream.dirty);
+    return n->failed != ST_OK || n->stop_given_up || log_done(n);
 }
 
 void cl__node_progress(struct cl_node *n)
@@ -545,6 +559,7 @@ void cl_node_stop(struct cl_node *n, void (*done)(void *arg), void *arg)
     uint64_t patience_us = n->host != NULL ? n->options.hand_over_us : 0;
     n->hand_over_us = env_mono_us(n->env) + patience_us;
     n->stop_deadline_us = n->hand_over_us + STOP_PATIENCE_US;
+    n->stop_flush_us = n->hand_over_us + STOP_FLUSH_US;
     loop_timer_start(n->timer, TIMER_BUSY_US);
     cl__flush_check_waits(n);        /* whoever waits for a flush hears about the stop */
     cl_snapshots_poll(n->snapshots); /* what is being received goes no step further */

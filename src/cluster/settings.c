@@ -131,7 +131,8 @@ static const struct config_setting settings[] = {
      "log time for which old versions stay in memory; below 6s only for tests, since a transaction "
      "may then miss a conflict"},
     {"recovery.flush_at_stop", CONFIG_BOOL, "on", 0, 0, NULL,
-     "a stop writes memtables to the store, for two seconds at most, so that the next start has "
+     "a stop writes memtables to the store, for eight seconds at most, so that the next start "
+     "has "
      "nothing to replay"},
     {"recovery.empty_store", CONFIG_BOOL, "off", 0, 0, NULL,
      "for tests: replay a log that was kept whole (log.keep_all) into an empty store"},

@@ -38,7 +38,6 @@
 #include <stdio.h>
 
 #define RETRY_US 1000000u
-#define STOP_RESERVE_US 1000000u /* of the time that a stop has: for the last flush begun */
 #define IO_ERRORS_MAX 3u
 #define PIECES_BYTES_MIN (4u << 20) /* smaller generations are written in some ten milliseconds */
 
@@ -358,7 +357,7 @@ bool cl__flush_stop(struct cl_node *n)
 {
     bool begun = false;
     if (!n->options.flush_at_stop || n->failed != ST_OK || n->stop_given_up ||
-        n->stop_flush_failed || env_mono_us(n->env) > n->stop_deadline_us - STOP_RESERVE_US)
+        n->stop_flush_failed || env_mono_us(n->env) > n->stop_flush_us)
         return false;
     for (unsigned i = 0; i < CL_SHARDS; i++) {
         struct cl_shard *s = n->shards[i];
