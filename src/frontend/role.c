@@ -42,14 +42,9 @@ void fe_session_renew_powers(struct fe_session *s)
     s->roles_seen = cl_roles_version(s->worker->node);
     if (cl_role_find(s->worker->node, bytes_str(s->user), &role) != ST_OK)
         role = (struct cl_role){.superuser = false}; /* dropped: it may nothing any more */
-    fe_session_empower(s, &role);
-}
-
-void fe_session_empower(struct fe_session *s, const struct cl_role *role)
-{
-    s->superuser = role->superuser;
-    s->privileges = (uint8_t)cl_role_privileges(role, s->ns);
-    s->limited = !role->superuser;
+    s->superuser = role.superuser;
+    s->privileges = (uint8_t)cl_role_privileges(&role, s->ns);
+    s->limited = !role.superuser;
 }
 
 static NODISCARD status denied(struct fe_session *s, enum kv_table table)

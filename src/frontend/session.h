@@ -142,9 +142,6 @@ struct fe_session {
 };
 
 struct fe_session *fe_session_new(struct fe_conn *c, uint32_t ns, bytes user, bytes database);
-/* From here on S may do what ROLE may. */
-struct cl_role;
-void fe_session_empower(struct fe_session *s, const struct cl_role *role);
 /* What its role may now. */
 void fe_session_renew_powers(struct fe_session *s);
 /* Is there anything that S may not do? Asked before its powers are looked at, so that a change of

@@ -210,7 +210,7 @@ static NODISCARD status begin_session(struct fe_login *u)
         return err_set_state(&u->err, ST_NOT_FOUND, "3D000", "database \"%s\" does not exist",
                              arena_strdup(&u->arena, u->database));
     struct fe_session *s = fe_session_new(c, ns, u->user, u->database);
-    fe_session_empower(s, &u->role);
+    fe_session_renew_powers(s);
     ST_TRY(apply_pairs(u));
     fe_settings_fix(&s->settings, "session_authorization", s->user);
     fe_settings_fix(&s->settings, "is_superuser", s->superuser ? "on" : "off");
