@@ -5,8 +5,8 @@
  * shard (not the loop): a pool thread fetches the block, then the same entry is tried again; the
  * queue behind it goes on growing, reads go on. One that needs more than the cache can hold at a
  * time would never come to its end so: its blocks displace each other. It waits for the disk here.
- * Damage fences the shard: nothing is applied past
- * it, what waits is answered, other shards do not notice.
+ * Damage fences the shard: nothing is applied past it, what waits is answered, other shards do not
+ * notice.
  *
  * Invariants
  *   A1  applied <= commit; an entry is applied once, whole, or not at all.

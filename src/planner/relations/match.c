@@ -346,13 +346,20 @@ static bool fn_regexp_replace(struct rel_env *env, const struct cell *args, unsi
     return ok;
 }
 
+/* (text, pattern [, flags]), where 'g' says nothing. */
+static bool open_flagged(struct rel_env *env, const struct cell *args, unsigned count,
+                         struct match *out)
+{
+    bool ignore_case, all;
+    return read_flags(env, count > 2 ? &args[2] : NULL, &ignore_case, &all) &&
+           match_open(env, &args[0], &args[1], ignore_case, out);
+}
+
 static bool fn_regexp_match(struct rel_env *env, const struct cell *args, unsigned count,
                             struct cell *out)
 {
-    bool ignore_case, all;
     struct match m;
-    if (!read_flags(env, count > 2 ? &args[2] : NULL, &ignore_case, &all) ||
-        !match_open(env, &args[0], &args[1], ignore_case, &m))
+    if (!open_flagged(env, args, count, &m))
         return false;
     *out = cell_null();
     if (!match_from(&m, 0))
@@ -368,10 +375,8 @@ static bool fn_regexp_match(struct rel_env *env, const struct cell *args, unsign
 static bool fn_regexp_split(struct rel_env *env, const struct cell *args, unsigned count,
                             struct cell *out)
 {
-    bool ignore_case, all;
     struct match m;
-    if (!read_flags(env, count > 2 ? &args[2] : NULL, &ignore_case, &all) ||
-        !match_open(env, &args[0], &args[1], ignore_case, &m))
+    if (!open_flagged(env, args, count, &m))
         return false;
     unsigned n = 0, capacity = 0;
     struct cell *parts = arena_grow(env->arena, NULL, sizeof(*parts), &capacity, 16);

@@ -209,6 +209,16 @@ static void delete_of_a_cold_entry_ends(void **state)
     assert_int_equal(f->last.result.affected, 0);
 }
 
+/* All of them in the store, none in its cache. */
+static void fill_large(struct fixture *f)
+{
+    for (unsigned i = 0; i < LARGE_ROWS; i++)
+        put_large(f, i);
+    flush_all(f);
+    close_store(f);
+    open_store(f);
+}
+
 static struct kv_op delete_large(struct fixture *f, unsigned from, unsigned to, uint8_t keys[2][64])
 {
     char key[2][16];
@@ -232,11 +242,7 @@ static void large_rows_around_leave_the_row_in_the_cache(void **state)
 {
     struct fixture *f = *state;
     uint8_t keys[2][64];
-    for (unsigned i = 0; i < LARGE_ROWS; i++)
-        put_large(f, i);
-    flush_all(f);
-    close_store(f);
-    open_store(f);
+    fill_large(f);
     struct kv_op op = delete_large(f, 140, 150, keys);
     apply(f, &op);
     assert_int_equal(f->last.result.affected, 10);
@@ -248,11 +254,7 @@ static void one_that_needs_more_than_the_cache_waits_for_the_disk(void **state)
 {
     struct fixture *f = *state;
     uint8_t keys[2][64];
-    for (unsigned i = 0; i < LARGE_ROWS; i++)
-        put_large(f, i);
-    flush_all(f);
-    close_store(f);
-    open_store(f);
+    fill_large(f);
     struct kv_op op = delete_large(f, 0, LARGE_ROWS, keys);
     f->tries_max = 50;
     apply(f, &op);
